@@ -146,20 +146,24 @@ fn capitalized(word: &str) -> String {
     chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
 }
 
-/// Returns the known name that is most like a misspelt one; `None` if none is close.
+/// Returns the known name that is most like a misspelt one, whatever the case of both; `None` if none is
+/// close.
 pub(crate) fn nearest_name<'k>(
     found: &str,
     known: impl IntoIterator<Item = &'k str>,
 ) -> Option<&'k str> {
+    let letters = |name: &str| name.replace(['_', '-'], "").to_lowercase();
+    let found_letters = letters(found);
     // One edit in three characters: with more, a short name would be taken for nearly any other.
-    let allowed = (found.chars().count() / 3).max(1);
+    let allowed = (found_letters.chars().count() / 3).max(1);
     known
         .into_iter()
-        .map(|name| (edit_distance(found, name), name))
+        .map(|name| (edit_distance(&found_letters, &letters(name)), name))
         .filter(|(distance, name)| {
-            *distance <= allowed || (found.len() > 3 && name.starts_with(found))
+            *distance <= allowed
+                || (found_letters.len() > 3 && letters(name).starts_with(&found_letters))
         })
-        .min_by_key(|(distance, _)| *distance)
+        .min_by_key(|(distance, name)| (*distance, edit_distance(found, name)))
         .map(|(_, name)| name)
 }
 
@@ -334,6 +338,20 @@ pub(crate) fn type_span(ty: &Type) -> Span {
             None => ty.span(),
         },
         _ => ty.span(),
+    }
+}
+
+/// Returns the places of the type's first and last token.
+pub(crate) fn type_ends(ty: &Type) -> (Span, Span) {
+    let first = type_span(ty);
+    match ty {
+        Type::Path(path) if path.qself.is_none() && path.path.get_ident().is_some() => {
+            (first, first)
+        }
+        _ => {
+            let last = ty.to_token_stream().into_iter().last();
+            (first, last.map_or(first, |token| token.span()))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod macro_fragments;
 pub mod one_struct_of_everything;
 pub mod private_in_public;
 pub mod series;
+mod settings_of_fragments;
 
 fn main() {
     deprecated::main();
@@ -16,4 +17,5 @@ fn main() {
     macro_fragments::main();
     private_in_public::main();
     series::main();
+    settings_of_fragments::main();
 }

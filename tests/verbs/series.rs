@@ -157,6 +157,7 @@ async fn a_slot_out_of_range_is_returned_by_the_verb() {
     let path = Day::primary().employee(223);
     let error = days.query(path).filter(Day::SENT.at(99).ge(5)).collect().await.unwrap_err();
     assert!(error.is_invalid(), "{error}");
+    assert_eq!(error.property(), Some("Sent00 .. Sent23"), "{error}");
     assert_eq!(recorder.take().len(), 0, "nothing was sent");
 }
 

@@ -78,12 +78,12 @@ impl EntityAttr {
             "entity_type" => self.entity_type.set_once(key, setting.string()),
             "discriminator" => self.discriminator.set_once(key, discriminator(setting)),
             "rename_all" => self.rename_all.set_once(key, setting.case()),
-            "validate" => self.validate.set_once(key, setting.path()),
+            "validate" => self.validate.set_once(key, setting.path("a function")),
             "crate" => self.runtime.set_once(key, setting.quoted_path()),
             "allow" => {
                 // A mistake in the list is reported here. Whether a permission is missing is not known then.
                 let list = setting
-                    .readable_list(errors)
+                    .readable_list("allow(hot_partition)", errors)
                     .inspect_err(|_| self.mark_misspelt_setting("allow"));
                 for setting in list? {
                     let taken = self.allow(&setting);
@@ -110,7 +110,8 @@ impl EntityAttr {
                         self.indexes.extend(IndexAttr::read(setting, name == "list", errors));
                     }
                     Some(name) => self.mark_misspelt_setting(name),
-                    None => {}
+                    // It may stand for any setting that seems missing.
+                    None => errors.mark_incomplete(),
                 }
                 setting.unknown("container", &ENTITY_KEYS)
             }
@@ -276,8 +277,8 @@ const MESSAGE_KEYS: [&str; 6] =
 
 /// Reads a duration such as `"7d"`. Returns its seconds.
 fn duration(setting: &Setting) -> syn::Result<u64> {
-    let text = setting.string()?;
-    let value = text.value();
+    let text = setting.string().ok();
+    let value = text.as_ref().map(LitStr::value).unwrap_or_default();
     let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
     let seconds = units.into_iter().find_map(|(unit, seconds)| {
         let number: u64 = value.strip_suffix(unit)?.parse().ok()?;
@@ -285,7 +286,7 @@ fn duration(setting: &Setting) -> syn::Result<u64> {
     });
     seconds.ok_or_else(|| {
         let message = "`expires` expects a number and a unit, `s`, `m`, `h` or `d`, of at most 100 years, write `expires = \"7d\"`";
-        syn::Error::new(text.span(), message)
+        syn::Error::new(setting.span(), message)
     })
 }
 
@@ -332,13 +333,14 @@ impl ProjectionAttr {
         for setting in settings(attrs, errors) {
             let key = &setting.key;
             let taken = match setting.name().as_str() {
-                "of" => read.of.set_once(key, setting.path()),
+                "of" => read.of.set_once(key, setting.path("an entity")),
                 "crate" => read.runtime.set_once(key, setting.quoted_path()),
                 _ => {
                     match setting.meant(&["of", "crate"]) {
                         Some("of") => read.of.mark_misspelt(),
                         Some("crate") => read.runtime.mark_misspelt(),
-                        _ => {}
+                        // It may stand for the `of` that seems missing.
+                        _ => errors.mark_incomplete(),
                     }
                     setting.unknown("container", &["of", "crate"])
                 }

@@ -98,10 +98,14 @@ impl FieldAttr {
     /// Reads the attributes of a field of a struct with `#[derive(Properties)]`.
     pub(crate) fn read_properties_field(attrs: &[Attribute], errors: &mut Errors) -> Self {
         Self::read(attrs, errors, |read, setting| match setting.name().as_str() {
-            name if ENTITY_KEYS.contains(&name) => Err(syn::Error::new(
-                setting.key.span(),
-                format!("`{name}` is for fields of an entity, not of a flattened struct"),
-            )),
+            name if ENTITY_KEYS.contains(&name) => {
+                // What the field lacks without the setting is not reported too.
+                read.mark_misspelt_setting(Some(name));
+                Err(syn::Error::new(
+                    setting.key.span(),
+                    format!("`{name}` is for fields of an entity, not of a flattened struct"),
+                ))
+            }
             _ => {
                 read.mark_misspelt_setting(setting.meant(&PROPERTIES_KEYS));
                 setting.unknown("field", &PROPERTIES_KEYS)
@@ -162,7 +166,7 @@ fn flatten(setting: &Setting) -> syn::Result<Option<LitStr>> {
         return Ok(None);
     }
     let mut prefix = Slot::default();
-    for inner in setting.list()? {
+    for inner in setting.list("flatten(prefix = \"..\")")? {
         match inner.name().as_str() {
             "prefix" => prefix.set_once(&inner.key, inner.string())?,
             _ => inner.unknown("`flatten`", &["prefix"])?,
@@ -206,7 +210,7 @@ fn split(setting: &Setting) -> syn::Result<usize> {
 fn default(setting: &Setting) -> syn::Result<Option<Path>> {
     match setting.value {
         SettingValue::Nothing => Ok(None),
-        _ => setting.path().map(Some),
+        _ => setting.path("a function").map(Some),
     }
 }
 
@@ -220,7 +224,7 @@ fn encrypt(setting: &Setting) -> syn::Result<EncryptSettings> {
         return Ok(read);
     }
     let (mut pad, mut hide_none) = (Slot::default(), Slot::default());
-    for inner in setting.list()? {
+    for inner in setting.list("encrypt(pad = 64)")? {
         match inner.name().as_str() {
             "pad" => pad.set_once(&inner.key, number(&inner, 1..=MAX_PAD, "encrypt(pad = 64)"))?,
             "hide_none" => hide_none.set_once(&inner.key, inner.flag())?,
@@ -241,7 +245,7 @@ fn blind(setting: &Setting) -> syn::Result<u32> {
         return Ok(DEFAULT_TOKEN_CHARS);
     }
     let mut chars = Slot::default();
-    for inner in setting.list()? {
+    for inner in setting.list("blind(chars = 8)")? {
         match inner.name().as_str() {
             "chars" => chars
                 .set_once(&inner.key, number(&inner, 1..=MAX_TOKEN_CHARS, "blind(chars = 8)"))?,

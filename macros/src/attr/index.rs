@@ -31,15 +31,17 @@ const LIST_KEYS: [&str; 4] = ["row_key", "partition_key", "table", "in_blob"];
 impl IndexAttr {
     /// Reads one declaration: first the name of the index, then settings such as `row_key = ".."`.
     pub(super) fn read(setting: &Setting, is_list: bool, errors: &mut Errors) -> Option<Self> {
-        let list = setting.readable_list(errors);
+        let (what, example) = match is_list {
+            true => ("list", "list(ByLastName, row_key = \"..\")"),
+            false => ("index", "index(ByEmail, row_key = \"..\")"),
+        };
+        let list = setting.readable_list(example, errors);
         let settings = errors.take_ok(list)?;
         let mut settings = settings.iter();
         let Some(name) = settings.next().and_then(Setting::as_name) else {
-            let what = if is_list { "list" } else { "index" };
-            let example = if is_list { "ByLastName" } else { "ByEmail" };
             errors.add_unless_incomplete(
                 setting.span(),
-                format!("`{what}` begins with a name, write `{what}({example}, row_key = \"..\")`"),
+                format!("`{what}` begins with a name, write `{example}`"),
             );
             return None;
         };
@@ -56,13 +58,13 @@ impl IndexAttr {
             except: Slot::default(),
         };
         for setting in settings {
-            let taken = read.take_setting(setting);
+            let taken = read.take_setting(setting, errors);
             errors.take_ok(taken);
         }
         Some(read)
     }
 
-    fn take_setting(&mut self, setting: &Setting) -> syn::Result<()> {
+    fn take_setting(&mut self, setting: &Setting, errors: &mut Errors) -> syn::Result<()> {
         let key = &setting.key;
         match (setting.name().as_str(), self.is_list) {
             ("row_key", _) => self.row_key.set_once(key, setting.string()),
@@ -72,14 +74,16 @@ impl IndexAttr {
             ("in_blob", false) => setting.only_for_lists(),
             ("unique" | "when" | "only" | "except", true) => setting.only_for_indexes(),
             ("unique", false) => self.unique.set_once(key, setting.flag()),
-            ("when", false) => self.when.set_once(key, setting.path()),
+            ("when", false) => self.when.set_once(key, setting.path("a function")),
             ("only", false) => self.only.set_once(key, setting.names()),
             ("except", false) => self.except.set_once(key, setting.names()),
             (_, is_list) => {
                 let (what, known): (_, &[&str]) =
                     if is_list { ("list", &LIST_KEYS) } else { ("index", &INDEX_KEYS) };
-                if let Some(name) = setting.meant(known) {
-                    self.mark_misspelt_setting(name);
+                match setting.meant(known) {
+                    Some(name) => self.mark_misspelt_setting(name),
+                    // It may stand for any setting that seems missing.
+                    None => errors.mark_incomplete(),
                 }
                 setting.unknown(what, known)
             }
@@ -145,12 +149,11 @@ impl Setting {
 
     /// Reads `only(a, b)`: a setting with a list of field names. Refuses an empty list.
     fn names(&self) -> syn::Result<Vec<Ident>> {
-        let names: Option<Vec<Ident>> = self.list()?.iter().map(Self::as_name).collect();
+        let example = format!("{}(first_name, age)", self.key);
+        let names: Option<Vec<Ident>> = self.list(&example)?.iter().map(Self::as_name).collect();
         match names {
             Some(names) if !names.is_empty() => Ok(names),
-            _ => {
-                self.error(format!("`{0}` expects fields, write `{0}(first_name, age)`", self.key))
-            }
+            _ => self.error(format!("`{}` expects fields, write `{example}`", self.key)),
         }
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Setting {
 #[derive(Debug)]
 enum SettingValue {
     Nothing,
+    /// A `=` without a value behind it.
+    Missing,
     Value(Box<Expr>),
     List(Span, TokenStream),
 }
@@ -55,10 +57,13 @@ impl Parse for Setting {
             return Err(syn::Error::new(text.span(), message));
         }
         // `crate` is a setting and a keyword, which `Ident` alone would refuse.
-        let key = Ident::parse_any(input)?;
+        let key = Ident::parse_any(input).map_err(|error| no_name_error(input, error))?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
-            SettingValue::Value(Box::new(without_group(input.parse()?)))
+            match input.is_empty() || input.peek(Token![,]) {
+                true => SettingValue::Missing,
+                false => SettingValue::Value(Box::new(value_of(&key, input)?)),
+            }
         } else if input.peek(syn::token::Paren) {
             let inner;
             let paren = syn::parenthesized!(inner in input);
@@ -68,6 +73,29 @@ impl Parse for Setting {
         };
         Ok(Self { key, value })
     }
+}
+
+/// Returns the error for something that stands where the name of a setting is expected.
+fn no_name_error(input: ParseStream<'_>, error: syn::Error) -> syn::Error {
+    match input.parse::<TokenTree>() {
+        Ok(found) => {
+            let text = names::source_text(&found);
+            let message = format!("expected the name of a setting, found `{}`", text.trim());
+            syn::Error::new(found.span(), message)
+        }
+        Err(_) => error,
+    }
+}
+
+/// Reads the value behind `=`.
+fn value_of(key: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
+    input.parse().map(without_group).map_err(|error| {
+        // The compiler would show the end of the input at the derive.
+        match input.is_empty() {
+            true => syn::Error::new(key.span(), format!("the value of `{key}` is not complete")),
+            false => error,
+        }
+    })
 }
 
 /// Takes a value out of the invisible group in which a `macro_rules!` macro hands it on.
@@ -106,11 +134,13 @@ fn readable_settings(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Setting
     while !input.is_empty() {
         match input.parse::<Setting>() {
             Ok(setting) if input.is_empty() || input.peek(Token![,]) => read.push(setting),
-            Ok(Setting { value: SettingValue::Nothing, .. }) => {
-                errors.add_unreadable(input.error("expected `=`"));
+            Ok(Setting { value: SettingValue::Nothing, key }) => {
+                let expected = if input.peek(Lit) { "`=`" } else { "`,` or `=`" };
+                errors.add_unreadable(input.error(format!("expected {expected} after `{key}`")));
             }
             Ok(setting) => {
-                errors.add_unreadable(input.error("expected `,`"));
+                let message = format!("expected `,` after the value of `{}`", setting.key);
+                errors.add_unreadable(input.error(message));
                 read.push(setting);
             }
             Err(error) => errors.add_unreadable(error),
@@ -137,7 +167,7 @@ impl Setting {
     /// Returns the span to report a malformed setting at: its value, or its name if it has none.
     fn span(&self) -> Span {
         match &self.value {
-            SettingValue::Nothing => self.key.span(),
+            SettingValue::Nothing | SettingValue::Missing => self.key.span(),
             SettingValue::Value(value) => value.span(),
             SettingValue::List(span, _) => *span,
         }
@@ -159,18 +189,47 @@ impl Setting {
         {
             return Ok(text.clone());
         }
-        self.error(format!("`{0}` expects a string, write `{0} = \"..\"`", self.key))
+        let meant = self.meant_text().unwrap_or_else(|| "..".to_owned());
+        self.error(format!("`{0}` expects a string, write `{0} = \"{meant}\"`", self.key))
     }
 
-    /// Reads a setting with a path, such as `validate = check_it`.
-    fn path(&self) -> syn::Result<Path> {
+    /// Returns the text that was meant by a value without quotes, or by a text in parentheses.
+    fn meant_text(&self) -> Option<String> {
         match &self.value {
-            SettingValue::Value(value) if let Expr::Path(path) = &**value => Ok(path.path.clone()),
-            _ => self.error(format!(
-                "`{0}` expects a path, write `{0} = path` without quotes",
-                self.key
-            )),
+            // A key is a template, in which a field has braces.
+            SettingValue::Value(value) if self.name().ends_with("_key") => {
+                matches!(&**value, Expr::Path(_))
+                    .then(|| format!("{{{}}}", names::source_text(value)))
+            }
+            SettingValue::Value(value) => {
+                matches!(&**value, Expr::Path(_)).then(|| names::source_text(value))
+            }
+            SettingValue::List(_, inner) => {
+                syn::parse2::<LitStr>(inner.clone()).ok().map(|text| text.value())
+            }
+            SettingValue::Nothing | SettingValue::Missing => None,
         }
+    }
+
+    /// Reads a setting with a path, such as `validate = check_it`. `place` says where the path leads.
+    fn path(&self, place: &str) -> syn::Result<Path> {
+        if let SettingValue::Value(value) = &self.value
+            && let Expr::Path(path) = &**value
+        {
+            return Ok(path.path.clone());
+        }
+        let quoted = match &self.value {
+            SettingValue::Value(value) if let Expr::Lit(lit) = &**value => match &lit.lit {
+                Lit::Str(text) => text.parse::<Path>().ok(),
+                _ => None,
+            },
+            _ => None,
+        };
+        let what_to_write = match &quoted {
+            Some(path) => format!("{} = {}` without quotes", self.key, names::source_text(path)),
+            None => format!("{} = path`", self.key),
+        };
+        self.error(format!("`{}` expects the path of {place}, write `{what_to_write}", self.key))
     }
 
     /// Reads a setting with one path in parentheses, such as `upgrade_from(Employee1)`.
@@ -187,31 +246,39 @@ impl Setting {
 
     /// Reads a setting with a path in quotes: `crate = "path"`, as serde has it.
     fn quoted_path(&self) -> syn::Result<Path> {
-        self.string()?.parse_with(Path::parse_mod_style)
+        let text = self.string()?;
+        text.parse_with(Path::parse_mod_style).map_err(|_| {
+            let message = format!(
+                "`{0}` expects a path in quotes, found `{1}`, write `{0} = \"::entable\"`",
+                self.key,
+                text.value()
+            );
+            syn::Error::new(text.span(), message)
+        })
     }
 
-    /// Reads a setting that is a list of settings, such as `encrypt(..)`.
-    fn list(&self) -> syn::Result<Punctuated<Setting, Token![,]>> {
+    /// Reads a setting that is a list of settings, such as `encrypt(..)`, of which `example` is one.
+    fn list(&self, example: &str) -> syn::Result<Punctuated<Setting, Token![,]>> {
         match &self.value {
             SettingValue::List(_, inner) => Punctuated::parse_terminated.parse2(inner.clone()),
-            _ => self.no_list(),
+            _ => self.no_list(example),
         }
     }
 
-    /// Reads a setting that is a list of settings, such as `index(..)`. Reports those of the list that
-    /// cannot be read, and returns the others.
-    fn readable_list(&self, errors: &mut Errors) -> syn::Result<Vec<Setting>> {
+    /// Reads a setting that is a list of settings, such as `index(..)`, of which `example` is one. Reports
+    /// those of the list that cannot be read, and returns the others.
+    fn readable_list(&self, example: &str, errors: &mut Errors) -> syn::Result<Vec<Setting>> {
         match &self.value {
             SettingValue::List(_, inner) => {
                 let parse = |input: ParseStream<'_>| Ok(readable_settings(input, errors));
                 parse.parse2(inner.clone())
             }
-            _ => self.no_list(),
+            _ => self.no_list(example),
         }
     }
 
-    fn no_list<T>(&self) -> syn::Result<T> {
-        self.error(format!("`{0}` expects a list, write `{0}(..)`", self.key))
+    fn no_list<T>(&self, example: &str) -> syn::Result<T> {
+        self.error(format!("`{}` expects a list, write `{example}`", self.key))
     }
 
     /// Returns which of the known names a misspelt setting means.

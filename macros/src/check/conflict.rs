@@ -46,7 +46,7 @@ fn reason(attr: &FieldAttr, kind: &str, other: &str) -> Option<&'static str> {
         (
             "skip",
             "rename" | "json" | "flatten" | "extra" | "encrypt" | "blind" | "series" | "split"
-            | "blob" | "plaintext",
+            | "blob" | "plaintext" | "store",
         ) => "a skipped field is not stored, leave one of them out",
         ("extra", "encrypt" | "blind") => {
             "the names are not known here; choose them with `ClientBuilder::encrypt_if`"

@@ -10,6 +10,7 @@ use crate::{
     },
     errors::Errors,
     model::{Entity, is_table_name_template},
+    names,
 };
 
 /// Reports table names that the service refuses.
@@ -105,8 +106,15 @@ pub(super) fn check_version_and_upgrade(entity: &Entity, errors: &mut Errors) {
             "rows that say their type by their key have no place for a version, write `discriminator = \"EntityType\"`",
         );
     }
+    let Some(path) = &entity.upgrade_from else { return };
     let is_known = !entity.attr.version.is_unreadable();
-    if let (true, 1, Some(path)) = (is_known, entity.version, &entity.upgrade_from) {
+    if path.is_ident(&entity.ident) || path.is_ident("Self") {
+        let message = format!(
+            "`upgrade_from({})` names this struct, expected that of the version before: keep the earlier declaration under another name",
+            names::source_text(path)
+        );
+        errors.add_at(path.span(), message);
+    } else if is_known && entity.version == 1 {
         errors
             .add_at(path.span(), "`upgrade_from` is for a later version, write `version = 2` too");
     }

@@ -83,6 +83,10 @@ pub(super) fn report_arrays_of_entity(entity: &Entity, errors: &mut Errors) {
             &format!(
                 "write `#[table(series)]` and the type `[Option<{slot}>; {length}]`, with a property for each slot, or `#[table(json)]`"
             )
+        } else if let Some((_, 0)) = series::array_slot_type_and_count(&field.ty) {
+            &format!(
+                "write `#[table(series)]`, with a property for each slot, and at least one slot, such as `[{slot}; 24]`"
+            )
         } else {
             "write `#[table(series)]`, with a property for each slot, or `#[table(json)]`"
         };
@@ -92,7 +96,8 @@ pub(super) fn report_arrays_of_entity(entity: &Entity, errors: &mut Errors) {
 
 /// Reports arrays that no setting stores in a flattened struct.
 pub(super) fn report_arrays_of_properties(fields: &[Field], errors: &mut Errors) {
-    for field in fields.iter().filter(|field| unstored_array(field).is_some()) {
+    let fields = fields.iter().filter(|field| !field.attr.series.is_set());
+    for field in fields.filter(|field| unstored_array(field).is_some()) {
         let what_to_write =
             "write `#[table(json)]`, or move it to the entity with `#[table(series)]`";
         report_array(field, what_to_write, errors);
@@ -184,7 +189,8 @@ pub(super) fn check_key_fields(entity: &Entity, errors: &mut Errors) {
         let name = &field.name;
         let attr = &field.attr;
         if !entity.is_in_any_key(at) {
-            if let (Some(span), true) = (attr.store.span(), entity.has_only_sound_templates()) {
+            let span = attr.store.span().filter(|_| !has_conflict(field));
+            if let (Some(span), true) = (span, entity.has_only_sound_templates()) {
                 errors.add_at(
                     span,
                     format!("`store` on `{name}`, which is in no key and so a property already"),

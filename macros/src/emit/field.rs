@@ -5,7 +5,11 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{first_field, key_part::type_as_trait_item, unwrap_or_return};
+use super::{
+    first_field,
+    key_part::{runtime_function_at, type_as_trait_item},
+    unwrap_or_return,
+};
 use crate::{
     model::{AbsenceRule, Field, Storage},
     names::runtime_item,
@@ -56,10 +60,10 @@ pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
             let to_stored = field
                 .series_slot_type()
                 .map(|slot| type_as_trait_item(slot, "Property", "to_stored"));
-            // The compiler reports a type that is no property where the function stands too: at one
-            // place it is one error.
-            let span = field.series_slot_type().map_or_else(Span::call_site, Spanned::span);
-            let store_series = quote_spanned! { span => _rt::store_series };
+            let store_series = match field.series_slot_type() {
+                Some(slot) => runtime_function_at(slot, "store_series"),
+                None => quote! { _rt::store_series },
+            };
             quote! {
                 #store_series(
                     &mut *#out, &[#(#names),*], &self.#ident, #is_secret, #to_stored
@@ -267,12 +271,12 @@ pub(super) fn finish_expression(
             return quote! { <#ty as _rt::Properties>::finish(#slot, #whole) };
         }
         Storage::Series(names) => {
-            let (is_secret, series_slot_type) = (field.is_secret(), field.series_slot_type());
-            let span = series_slot_type.map_or_else(Span::call_site, Spanned::span);
-            let from_stored =
-                series_slot_type.map(|slot| type_as_trait_item(slot, "Property", "from_stored"));
-            return quote_spanned! { span =>
-                _rt::finish_series(#slot, &[#(#names),*], #is_secret, #from_stored)
+            let is_secret = field.is_secret();
+            let Some(slot_type) = field.series_slot_type() else { return TokenStream::new() };
+            let from_stored = type_as_trait_item(slot_type, "Property", "from_stored");
+            let finish_series = runtime_function_at(slot_type, "finish_series");
+            return quote_spanned! { slot_type.span() =>
+                #finish_series(#slot, &[#(#names),*], #is_secret, #from_stored)
             };
         }
         Storage::Split(names) => {
@@ -281,7 +285,7 @@ pub(super) fn finish_expression(
                 return quote! { _rt::finish_split_json(#slot, &[#(#names),*], #is_secret) };
             }
             let join = type_as_trait_item(ty, "SplitValue", "join");
-            let finish_split = quote_spanned! { ty.span() => _rt::finish_split };
+            let finish_split = runtime_function_at(ty, "finish_split");
             return quote! { #finish_split(#slot, &[#(#names),*], #is_secret, #join) };
         }
         Storage::Blob(names) => {
@@ -374,7 +378,7 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
                 quote! { _rt::read_split_json(__row, __names, #is_secret) }
             } else {
                 let join = type_as_trait_item(ty, "SplitValue", "join");
-                let read_split = quote_spanned! { ty.span() => _rt::read_split };
+                let read_split = runtime_function_at(ty, "read_split");
                 quote! { #read_split(__row, __names, #is_secret, #join) }
             };
             let length = names.len();

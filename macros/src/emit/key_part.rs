@@ -18,9 +18,19 @@ use crate::{
 /// Returns the path of an associated item, `<Type as Trait>::name`, for the field's type. It is
 /// passed as a function.
 pub(super) fn type_as_trait_item(ty: &Type, of: &str, name: &str) -> TokenStream {
-    let span = names::type_span(ty);
-    let (of, name) = (names::runtime_item(of, span), Ident::new(name, span));
-    quote_spanned! { span => <#ty as #of>::#name }
+    // The compiler reports a missing impl at the type and at the whole path: with the place of the type's
+    // first and last token, both are one place, and one error.
+    let (first, last) = names::type_ends(ty);
+    let (of, name) = (names::runtime_item(of, first), Ident::new(name, last));
+    quote_spanned! { first => <#ty as #of>::#name }
+}
+
+/// Returns the path of a function of the runtime, which is passed an item of the type's trait: the compiler
+/// reports a missing impl where the function stands too, and at one place it is one error.
+pub(super) fn runtime_function_at(ty: &Type, name: &str) -> TokenStream {
+    let (first, last) = names::type_ends(ty);
+    let name = Ident::new(name, last);
+    quote_spanned! { first => _rt::#name }
 }
 
 /// Returns statements that write a part with the key writer `__key`. `value` is the field.

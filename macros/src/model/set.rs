@@ -85,6 +85,11 @@ impl Set {
             Data::Enum(data) => (Shape::Enum, read_variants(data, &input.ident, errors)),
             _ => (Shape::Struct, read_fields(input, errors)),
         };
+        // A field without a setting is reported, and may be a member.
+        let has_refused = match &input.data {
+            Data::Struct(data) => all.len() < data.fields.len(),
+            Data::Enum(_) | Data::Union(_) => false,
+        };
         let mut members = Vec::new();
         let mut other = None;
         for (member, is_other) in all {
@@ -96,7 +101,7 @@ impl Set {
                 errors.add_at(member.span, "a second `other`, expected one");
             }
         }
-        if members.is_empty() {
+        if members.is_empty() && !has_refused {
             errors.add_unless_incomplete(
                 input.ident.span(),
                 "expected a set with members, found none",

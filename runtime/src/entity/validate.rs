@@ -17,6 +17,7 @@ pub trait ValidateOutcome {
     fn into_result(self) -> Result<(), BoxError>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Into<BoxError>> ValidateOutcome for Result<(), E> {
     fn into_result(self) -> Result<(), BoxError> {
         self.map_err(Into::into)

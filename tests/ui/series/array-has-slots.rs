@@ -1,0 +1,11 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct Employee {
+    department: String,
+    id: u32,
+    sent: [u32; 0],
+}
+
+fn main() {}
