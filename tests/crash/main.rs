@@ -13,6 +13,7 @@ mod adversary;
 mod image;
 mod header;
 mod kill;
+mod quiet;
 mod relaxed;
 mod rows;
 mod verified;

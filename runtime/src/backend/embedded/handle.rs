@@ -18,7 +18,7 @@ use super::{
     frozen::{self, FrozenStore},
     job::{Job, QueuedBatch},
     mark,
-    open_file::{self, OpenedFile},
+    open_file::{self, OpenedFile, Opening},
     options::EmbeddedOptions,
     scan,
     snapshot::{self, ReaderState},
@@ -140,12 +140,8 @@ impl Embedded {
         let file = StoreFile::new(path);
         let opened = file.catch_panic(|| {
             let mark = if options.accepts_older { None } else { mark::read_mark(path) };
-            let mut opened = open_file::open_or_create(&file, options.cache_bytes, mark)?;
-            let size = path.metadata().map_err(|error| file.io_error(error))?.len();
-            if size <= options.verify_up_to {
-                open_file::verify_pages(&file, &mut opened.database)?;
-            }
-            Ok(opened)
+            let opening = Opening { mark, ..Opening::with_options(&options) };
+            open_file::open_or_create(&file, opening)
         })?;
         Self::with_opened_file(file, opened, options)
     }
@@ -279,6 +275,7 @@ impl Embedded {
     ///
     /// * `is_corrupt`: the store is damaged. The error names a damaged row, if one is found;
     /// * `is_conflict`: the name of a copy that is kept is taken;
+    /// * `is_rejected`: the callback for the progress panicked;
     /// * `is_not_found`, `is_denied`: the directory of the copy does not exist, or cannot be written;
     /// * `is_backend`: the disk is full or fails, or the store was closed, compacted or opened again while it was
     ///   copied.

@@ -4,6 +4,7 @@
 //! the writer replaces after each commit, so that readers and the writer never wait for each other.
 
 mod layout;
+mod engine_panic;
 mod store_file;
 mod options;
 

@@ -5,12 +5,15 @@ use std::{
     io::{self, Read},
 };
 
-use redb::{Builder, Database, ReadableDatabase, WriteTransaction, backends::FileBackend};
+use redb::{
+    Builder, Database, ReadableDatabase, StorageBackend, WriteTransaction, backends::FileBackend,
+};
 use uuid::Uuid;
 
 use super::{
     layout::{CATALOG, FORMAT, META, StoreId, TRASH, meta},
     mark::{Mark, path_of_mark},
+    options::EmbeddedOptions,
     overlay::Overlay,
     store_file::StoreFile,
     unfinished_file::empty_unfinished_file,
@@ -31,20 +34,32 @@ pub(super) struct OpenedFile {
     pub(super) disk: WatchedFile,
 }
 
+/// How a file is opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opening {
+    pub(super) cache_bytes: usize,
+    /// The largest file of which every page is checked; `None` to check none.
+    pub(super) verify_up_to: Option<u64>,
+    /// A mark that the store must not be older than, if it is the store's own.
+    pub(super) mark: Option<Mark>,
+}
+
+impl Opening {
+    /// Returns how a file is opened with the options, without a mark.
+    pub(super) const fn with_options(options: &EmbeddedOptions) -> Self {
+        let EmbeddedOptions { cache_bytes, verify_up_to, .. } = options;
+        Self { cache_bytes: *cache_bytes, verify_up_to: Some(*verify_up_to), mark: None }
+    }
+}
+
 /// Opens the store in a file. Creates a new store if there is no file or an empty one. Also begins anew in a
 /// file that was empty and in which a crash has interrupted the creation of a store.
 ///
 /// Fails with `is_rolled_back`, and leaves the file as it is, if the store is older than `mark`.
-pub(super) fn open_or_create(
-    store_file: &StoreFile,
-    cache_bytes: usize,
-    mark: Option<Mark>,
-) -> Result<OpenedFile> {
+pub(super) fn open_or_create(store_file: &StoreFile, opening: Opening) -> Result<OpenedFile> {
     match open_for_writing(store_file) {
-        Ok(file) => open_existing(store_file, file, cache_bytes, mark),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create_store(store_file, cache_bytes)
-        }
+        Ok(file) => open_existing(store_file, file, opening),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create_store(store_file, opening),
         Err(error) => Err(store_file.opening_io_error(error)),
     }
 }
@@ -52,35 +67,29 @@ pub(super) fn open_or_create(
 /// Opens a store that was open before. Fails, instead of creating a store, if the file is gone.
 pub(super) fn open_without_creating(
     store_file: &StoreFile,
-    cache_bytes: usize,
-    mark: Option<Mark>,
+    opening: Opening,
 ) -> Result<OpenedFile> {
     let file = open_for_writing(store_file).map_err(|error| store_file.opening_io_error(error))?;
-    open_existing(store_file, file, cache_bytes, mark)
+    open_existing(store_file, file, opening)
 }
 
 fn open_for_writing(store_file: &StoreFile) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(store_file.path())
 }
 
-fn open_existing(
-    store_file: &StoreFile,
-    file: File,
-    cache_bytes: usize,
-    mark: Option<Mark>,
-) -> Result<OpenedFile> {
+fn open_existing(store_file: &StoreFile, file: File, opening: Opening) -> Result<OpenedFile> {
     let may_be_store = is_empty_or_has_magic(store_file, &file)?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
     if !may_be_store && !empty_unfinished_file(store_file, &file)? {
         return Err(no_store_error(store_file));
     }
-    let least_commit = mark.map_or(0, |mark| mark.commit);
+    let length = file.len().map_err(|error| store_file.io_error(error))?;
+    let is_checked = opening.verify_up_to.is_some_and(|most| length <= most);
+    let least_commit = opening.mark.map_or(0, |mark| mark.commit);
     let disk = WatchedFile::with_least_commit(file, least_commit);
-    let opened = match start_engine(store_file, disk.clone(), cache_bytes) {
-        Err(error) => match (mark, disk.refused_commit()) {
-            (Some(mark), Some(found)) => {
-                return open_older(store_file, cache_bytes, mark, found);
-            }
+    let opened = match start_engine(store_file, disk.clone(), opening.cache_bytes, is_checked) {
+        Err(error) => match (opening.mark, disk.refused_commit()) {
+            (Some(mark), Some(found)) => return open_older(store_file, opening, mark, found),
             _ => return Err(error),
         },
         Ok(opened) => opened,
@@ -99,18 +108,19 @@ fn open_existing(
 /// fails with `is_rolled_back`, and leaves the file as it is.
 fn open_older(
     store_file: &StoreFile,
-    cache_bytes: usize,
+    opening: Opening,
     mark: Mark,
     found: u64,
 ) -> Result<OpenedFile> {
     let file = || open_for_writing(store_file).map_err(|error| store_file.opening_io_error(error));
     let looked_at = FileBackend::new(file()?).map_err(|error| store_file.engine_error(error))?;
     let looked_at = Overlay::new(looked_at).map_err(|error| store_file.io_error(error))?;
-    let opened = start_engine(store_file, WatchedFile::new(looked_at), cache_bytes)?;
+    let disk = WatchedFile::new(looked_at);
+    let opened = start_engine(store_file, disk, opening.cache_bytes, true)?;
     let store = read_store_id(&opened.database).map_err(|error| store_file.engine_error(error))?;
     drop(opened);
     if store != Some(mark.store) {
-        return open_existing(store_file, file()?, cache_bytes, None);
+        return open_existing(store_file, file()?, Opening { mark: None, ..opening });
     }
     Err(store_file.error_of_kind(
         ErrorKind::RolledBack,
@@ -156,12 +166,9 @@ pub(super) fn open_copy(
 ) -> Result<OpenedFile> {
     let file = FileBackend::new(copy).map_err(|error| store_file.engine_error(error))?;
     let disk = WatchedFile::with_least_commit(file, newest_commit);
-    let mut builder = Builder::new();
-    builder.set_cache_size(cache_bytes).set_check_integrity_on_open(true);
-    let database = builder.create_with_backend(disk.clone());
-    let database = database.map_err(|error| store_file.engine_error(error))?;
-    check_format(store_file, &database)?;
-    Ok(OpenedFile { database, disk })
+    let opened = start_engine(store_file, disk, cache_bytes, true)?;
+    check_format(store_file, &opened.database)?;
+    Ok(opened)
 }
 
 /// Checks every page of the file against its checksum.
@@ -178,13 +185,16 @@ pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> R
     }
 }
 
+/// Starts the engine on a file. If `is_checked`, every page is compared with its checksum before anything of the file is
+/// trusted, so that damage is an error and no panic.
 fn start_engine(
     store_file: &StoreFile,
     disk: WatchedFile,
     cache_bytes: usize,
+    is_checked: bool,
 ) -> Result<OpenedFile> {
     let mut builder = Builder::new();
-    builder.set_cache_size(cache_bytes);
+    builder.set_cache_size(cache_bytes).set_check_integrity_on_open(is_checked);
     let database = builder.create_with_backend(disk.clone());
     let database = database.map_err(|error| store_file.engine_error(error))?;
     Ok(OpenedFile { database, disk })
@@ -192,11 +202,11 @@ fn start_engine(
 
 /// Creates a store under another name in the same directory, and gives it its own name when it is
 /// complete: a crash leaves either no store or one that opens.
-fn create_store(store_file: &StoreFile, cache_bytes: usize) -> Result<OpenedFile> {
-    match create_named(store_file, cache_bytes, |_| Ok(()))? {
+fn create_store(store_file: &StoreFile, opening: Opening) -> Result<OpenedFile> {
+    match create_named(store_file, opening.cache_bytes, |_| Ok(()))? {
         Some(opened) => Ok(opened),
         // Another process has created the store meanwhile.
-        None => open_without_creating(store_file, cache_bytes, None),
+        None => open_without_creating(store_file, opening),
     }
 }
 
@@ -222,7 +232,7 @@ fn create_named(
     let file = file.map_err(|error| store_file.opening_io_error(error))?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error));
     let named = file.and_then(|file| {
-        let mut opened = start_engine(store_file, WatchedFile::new(file), cache_bytes)?;
+        let mut opened = start_engine(store_file, WatchedFile::new(file), cache_bytes, false)?;
         initialize_store(store_file, &opened.database)?;
         fill(&mut opened.database)?;
         let given = name.give_own_name();

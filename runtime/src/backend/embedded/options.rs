@@ -95,9 +95,12 @@ impl EmbeddedOptions {
         self
     }
 
-    /// Sets the largest file, in bytes, of which every page is checked when it is opened, as
-    /// `Embedded::verify` does; 64 MiB by default, which takes about 50 ms. The rows of a larger file are
-    /// checked when they are read.
+    /// Sets the largest file, in bytes, of which every page is compared with its checksum when it is opened; 64 MiB by
+    /// default, which takes about 50 ms. In a larger file each row is checked when it is read. That leaves damage that
+    /// only whole pages show: check such a file with `Embedded::verify_copy` now and then.
+    ///
+    /// A program that is built with `panic = "abort"` needs this for every file: on some damaged pages that were not
+    /// checked, the engine panics. Otherwise the panic is caught and is an error.
     pub fn verify_up_to(mut self, bytes: u64) -> Self {
         self.verify_up_to = bytes;
         self

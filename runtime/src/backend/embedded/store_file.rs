@@ -2,11 +2,11 @@
 
 use std::{
     io::{self, ErrorKind::*},
-    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::Arc,
 };
 
+use super::engine_panic::catch_engine_panic;
 use crate::{
     error::{Error, ErrorKind, Result},
     key::decode_sort_key,
@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn catch_panic<T>(
     work: impl FnOnce() -> Result<T, redb::Error>,
 ) -> Result<T, redb::Error> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked_error()))
+    catch_engine_panic(work).unwrap_or_else(|| Err(panicked_error()))
 }
 
 fn panicked_error() -> redb::Error {
@@ -106,8 +106,8 @@ impl StoreFile {
     /// Runs work that may meet a damaged page, and turns a panic of the engine into an error that
     /// names the file. The work itself may return any error of this crate.
     pub(super) fn catch_panic<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let done = catch_unwind(AssertUnwindSafe(work));
-        done.unwrap_or_else(|_| Err(self.engine_error(panicked_error())))
+        let done = catch_engine_panic(work);
+        done.unwrap_or_else(|| Err(self.engine_error(panicked_error())))
     }
 
     /// Builds the error for a failure that the engine reports.

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use super::{
     Durability, Embedded, EmbeddedOptions,
     job::QueuedBatch,
-    open_file::{self, OpenedFile},
+    open_file::{self, OpenedFile, Opening},
     snapshot::{ReaderState, Snapshot},
     store_file::StoreFile,
     watched_file::WatchedFile,
@@ -34,10 +34,12 @@ use crate::{
 
 const DELAY: Duration = Duration::from_millis(20);
 
+const OPENING: Opening = Opening { cache_bytes: 1024 * 1024, verify_up_to: None, mark: None };
+
 fn store(path: &Path) -> WriterStore {
     let file = StoreFile::new(path);
     let options = EmbeddedOptions::new().durability(Durability::Relaxed { delay: DELAY });
-    let opened = open_file::open_or_create(&file, 1024 * 1024, None).unwrap();
+    let opened = open_file::open_or_create(&file, OPENING).unwrap();
     let (mut store, _reader_state) = WriterStore::new(file, opened, options, Weak::new()).unwrap();
     store.create_table("Staff").unwrap();
     store
@@ -351,7 +353,7 @@ fn a_crash_at_each_access_of_the_engine_to_an_empty_file_is_made_good() {
     for accesses in 0.. {
         let is_unfinished = begin_file(&path, accesses);
         without_first_bytes += i32::from(fs::read(&path).unwrap().first() == Some(&0));
-        drop(open_file::open_or_create(&file, 0, None).unwrap());
+        drop(open_file::open_or_create(&file, OPENING).unwrap());
         store(&path).sync_and_close_file().unwrap();
         if !is_unfinished {
             break;
@@ -389,7 +391,7 @@ fn a_file_that_only_resembles_an_unfinished_one_is_refused_and_left_alone() {
         [with(0, b'r'), with(bytes.len() / 2, 1), with(bytes.len() - 1, 1), shorter, longer];
     for other in others {
         fs::write(&path, &other).unwrap();
-        let error = open_file::open_or_create(&StoreFile::new(&path), 0, None).unwrap_err();
+        let error = open_file::open_or_create(&StoreFile::new(&path), OPENING).unwrap_err();
         assert!(error.is_corrupt(), "{error:?}");
         assert!(fs::read(&path).unwrap() == other, "the file was changed");
     }
@@ -404,7 +406,7 @@ fn an_unfinished_file_that_another_handle_works_on_is_locked_and_left_alone() {
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let other = FileBackend::new(file).unwrap();
     assert!(other.try_lock_range(Bound::Unbounded, Bound::Unbounded).unwrap());
-    let error = open_file::open_or_create(&StoreFile::new(&path), 0, None).unwrap_err();
+    let error = open_file::open_or_create(&StoreFile::new(&path), OPENING).unwrap_err();
     assert!(error.is_locked(), "{error:?}");
     assert!(fs::read(&path).unwrap() == bytes, "the file was changed");
     drop(other);

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::{
     catalog::Catalog,
+    engine_panic::catch_user_panic,
     handle::Embedded,
     job::{BegunCopy, FailedReadAlarm, Job},
     layout::{self, CATALOG, CatalogEntry},
@@ -222,7 +223,7 @@ impl Work<'_> {
                 Some((next, bytes)) => (block, self.progress.copied_bytes) = (next, bytes),
                 None => return Ok(()),
             }
-            self.tell();
+            self.tell()?;
         }
     }
 
@@ -242,7 +243,7 @@ impl Work<'_> {
             report.tables += 1;
             report.rows += self.check_table(&snapshot, entry, &mut damage)?;
         }
-        self.tell();
+        self.tell()?;
         damage.map_or(Ok(report), |Damage { first, rows }| {
             Err(first.with_source(format!("{rows} rows of the file are damaged")))
         })
@@ -275,7 +276,7 @@ impl Work<'_> {
             }
             if found % ROWS_PER_REPORT == 0 {
                 self.check_wanted()?;
-                self.tell();
+                self.tell()?;
             }
         }
         let counted = ReadableTableMetadata::len(rows);
@@ -291,10 +292,13 @@ impl Work<'_> {
         (self.is_wanted)().then_some(()).ok_or_else(given_up)
     }
 
-    fn tell(&self) {
-        if let Some(report) = self.on_progress {
-            report(self.progress);
-        }
+    /// Calls the user's callback.
+    fn tell(&self) -> Result<()> {
+        let Some(report) = self.on_progress else { return Ok(()) };
+        // A panic of the callback says nothing about the file.
+        let told = catch_user_panic(|| report(self.progress));
+        let what = "the callback for the progress of a verification panicked";
+        told.ok_or_else(|| Error::new(ErrorKind::Rejected, what))
     }
 }
 

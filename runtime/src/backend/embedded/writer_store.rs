@@ -16,7 +16,7 @@ use super::{
     job::{BatchAnswer, FailedReadAlarm, Job, QueuedBatch},
     layout::{self, CATALOG, META, RowsDefinition, StoreId, TRASH, meta, rows_table_name},
     mark::{Mark, MarkWriter},
-    open_file::{self, OpenedFile},
+    open_file::{self, OpenedFile, Opening},
     options::{Durability, EmbeddedOptions},
     snapshot::{self, ReaderState, Snapshot},
     store_file::{StoreFile, catch_panic},
@@ -195,7 +195,9 @@ impl WriterStore {
         self.opens_quickly = true;
         let opened = self.file.catch_panic(|| {
             let mark = self.mark.newest();
-            open_file::open_without_creating(&self.file, self.options.cache_bytes, mark)
+            let cache_bytes = self.options.cache_bytes;
+            let opening = Opening { cache_bytes, verify_up_to: None, mark };
+            open_file::open_without_creating(&self.file, opening)
         });
         let result = opened.and_then(|opened| self.load_opened_file(opened));
         if let Err(error) = &result {
