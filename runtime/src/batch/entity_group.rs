@@ -240,6 +240,11 @@ impl Written {
         Self { status, etag, timestamp }
     }
 
+    /// Returns the answer to a write of one operation.
+    pub(crate) fn of_single_operation(mut written: Vec<Self>) -> Result<Self> {
+        written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
+    }
+
     /// Returns the written row with its new ETag. The row has no Timestamp until it is read again.
     pub(crate) fn row_with_written_etag(&self, row: Row) -> Row {
         match &self.etag {

@@ -295,7 +295,7 @@ async fn send_group(
         batch.push(write.operation.clone())?;
     }
     *requests += 1;
-    store.apply_unsealed(&batch).await.map(drop)
+    store.apply(&batch).await.map(drop)
 }
 
 /// Returns whether a request that failed may succeed if it is sent again a moment later. After any

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     address::{RowAddress, RowAt},
-    batch::{Condition, Operation},
+    batch::{Batch, Condition, Operation},
     entity::Schema,
     error::{Error, ErrorKind, Result},
     guard::{Guard, Mutation},
@@ -401,11 +401,13 @@ impl ClaimWithReservations {
         if !is_all_released || !nothing_may_come {
             return;
         }
-        if let Ok(delete) = self.row().delete_operation() {
+        let row = self.row();
+        let delete = row.delete_operation().and_then(|delete| Batch::single(&row.table, delete));
+        if let Ok(delete) = delete
             // A claim row that stays is resolved and deleted by a worker.
-            if outbox.store.apply_one_unsealed(&self.row().table, delete).await.is_ok() {
-                self.claim.note_over();
-            }
+            && outbox.store.apply(&delete).await.is_ok()
+        {
+            self.claim.note_over();
         }
     }
 }

@@ -507,7 +507,7 @@ async fn send(
     check_operation_count(table, planned.len())?;
     let to_seal =
         planned.iter().map(|one| OperationToSeal::new(one.operation.clone(), one.stored_as));
-    outbox.store.seal_and_write_until(table, to_seal.collect(), deadline).await
+    outbox.store.seal_and_write(table, to_seal.collect(), deadline).await
 }
 
 /// Returns a random id by which parts of wide entities are known to be written together; empty

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::options::{OutboxOptions, SERVER_LIMIT};
 use crate::{
-    batch::{Deadline, Operation, Written},
+    batch::{Batch, Deadline, Operation, Written},
     clock::Clock,
     entity::CopyAndPrimaryFamily,
     error::{Error, ErrorKind, Result},
@@ -65,8 +65,11 @@ impl WriteDeadline {
     ) -> Result<Written> {
         let home = StoredAs::Entity(kinds.schema, kinds.copy);
         let placed = OperationToSeal::new(operation, home);
-        let request = store.write_one_until(table, placed, self.batch_deadline());
-        self.run_request(request).await.map_err(|error| error.in_table(table))
+        let request = store.seal_and_write(table, vec![placed], self.batch_deadline());
+        self.run_request(request)
+            .await
+            .and_then(Written::of_single_operation)
+            .map_err(|error| error.in_table(table))
     }
 
     /// Writes one remote row as it is, without encryption. Fails with `Contended` after the deadline,
@@ -77,8 +80,8 @@ impl WriteDeadline {
         table: &str,
         operation: Operation,
     ) -> Result<Written> {
-        let request = store.apply_one_unsealed_until(table, operation, self.batch_deadline());
-        self.run_request(request).await
+        let batch = Batch::single(table, operation)?.with_deadline(self.batch_deadline().cloned());
+        self.run_request(store.apply(&batch)).await.and_then(Written::of_single_operation)
     }
 
     /// Sends a request to another partition. Fails with `Contended` after the deadline, and with

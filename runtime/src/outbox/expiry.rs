@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::state::Outbox;
 use crate::{
     backend::{Rows, ScanRequest},
-    batch::{Deadline, Verb},
+    batch::{Batch, Deadline, Verb},
     edm::{Ticks, ValueRef},
     entity::Schema,
     error::{Error, Result},
@@ -159,7 +159,7 @@ async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
     slot.find_or_run(find, async || {
         let mut attempt = 1;
         loop {
-            match outbox.store.apply_one_unsealed(EXPIRY, insert.clone()).await {
+            match outbox.store.apply(&Batch::single(EXPIRY, insert.clone())?).await {
                 Ok(_) => break,
                 // Another process wrote it, or an earlier attempt.
                 Err(error) if error.row_exists() => break,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    batch::Operation,
+    batch::{Batch, Operation},
     error::{Error, Result},
     guard::{Guard, Mutation},
     plan::outbox::{
@@ -305,7 +305,7 @@ impl FastPath {
             outbox.guards.condition_if_guarded(Guard::DirtyVersion, Some(dirty_etag.clone()));
         let row_key = entity.dirty.row_key();
         let delete = Operation::delete(&entity.dirty.partition_key, &row_key, seen)?;
-        outbox.store.apply_one_unsealed(&self.table, delete).await.map(drop)
+        outbox.store.apply(&Batch::single(&self.table, delete)?).await.map(drop)
     }
 
     /// Writes or deletes one copy. Returns `true` if the copy exists and was written under a

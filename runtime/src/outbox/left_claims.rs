@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    batch::{Condition, Operation},
+    batch::{Batch, Condition, Operation},
     error::Result,
     plan::outbox::{claim_row_key, mark_claim_dead},
     row::ETag,
@@ -39,7 +39,7 @@ impl ClaimRow {
     pub(crate) async fn mark_dead(&self, store: &Store) -> Result<()> {
         let seen = Condition::Match(self.etag.clone());
         let mark = mark_claim_dead(&self.partition_key, &self.id, seen)?;
-        store.apply_one_unsealed(&self.table, mark).await.map(drop)
+        store.apply(&Batch::single(&self.table, mark)?).await.map(drop)
     }
 
     /// Returns the operation that deletes the claim under its known ETag.

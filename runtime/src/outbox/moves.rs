@@ -12,6 +12,7 @@ use super::{
 use crate::{
     address::RowAt,
     authentic::{HeldValues, MoveIdentity, Work, WorkCodes, WorkRefusal, is_key_gone},
+    batch::Batch,
     entity::Schema,
     error::{Error, ErrorKind, Result, RetryChance, SealFault},
     guard::Guard,
@@ -228,7 +229,7 @@ impl MoveJob<'_> {
             // A merge of one property suffices where no seal covers the row.
             self.outbox
                 .store
-                .apply_one_unsealed(self.table, remove_mark(&source.row)?)
+                .apply(&Batch::single(self.table, remove_mark(&source.row)?)?)
                 .await
                 .map(drop)
         };

@@ -99,7 +99,7 @@ pub(crate) async fn record_outbox_rows(
                 false => operation,
             })?;
         }
-        match outbox.store.apply_unsealed(&batch).await {
+        match outbox.store.apply(&batch).await {
             // The fence is gone: a worker closed the partition when it was idle. A new registration
             // follows.
             Err(error) if error.is_row_missing() => {
@@ -124,7 +124,7 @@ async fn register_partition(
     if !outbox.guards.guard_holds(Guard::FenceFirst) {
         let fence = new_fence(outbox, table, partition_key);
         insert_marker(outbox, table, &fence).await?;
-        outbox.store.apply_one_unsealed(table, fence.insert_operation()?).await?;
+        outbox.store.apply(&Batch::single(table, fence.insert_operation()?)?).await?;
         return Ok(fence);
     }
     // In this order a worker that finds a marker without a fence may delete the marker: no work can
@@ -162,7 +162,7 @@ async fn insert_markers(outbox: &Outbox, fences: &[PendingRegistration]) -> Resu
             batch.push(fence.insert_marker(table)?)?;
         }
         // A failure of all may be a conflict at one: each is then tried by itself.
-        if outbox.store.apply_unsealed(&batch).await.is_ok() {
+        if outbox.store.apply(&batch).await.is_ok() {
             return Ok(());
         }
     }
@@ -187,7 +187,7 @@ async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
     let mut attempt = 1;
     loop {
         let fence = new_fence(outbox, table, partition_key);
-        match outbox.store.apply_one_unsealed(table, fence.insert_operation()?).await {
+        match outbox.store.apply(&Batch::single(table, fence.insert_operation()?)?).await {
             Ok(_) => return Ok(fence),
             Err(error)
                 if error.is_conflict() && !outbox.guards.guard_holds(Guard::FenceOfItsOwn) =>
@@ -207,7 +207,7 @@ async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
 async fn insert_marker(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()> {
     let mut attempt = 1;
     loop {
-        match outbox.store.apply_one_unsealed(DIRECTORY, fence.insert_marker(table)?).await {
+        match outbox.store.apply(&Batch::single(DIRECTORY, fence.insert_marker(table)?)?).await {
             Ok(_) => return Ok(()),
             Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
                 outbox.store.create_table_if_not_exists(DIRECTORY).await?;

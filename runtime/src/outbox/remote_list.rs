@@ -143,7 +143,7 @@ async fn write_rows(
             .push(outbox.guards.keep_remote_condition_if_guarded(operation)?)
             .map_err(explain_too_large)?;
     }
-    deadline.run_request(outbox.store.apply_unsealed(&batch)).await.map_err(explain_too_large)?;
+    deadline.run_request(outbox.store.apply(&batch)).await.map_err(explain_too_large)?;
     Ok(if is_deleted { ListAfterWrite::Deleted } else { ListAfterWrite::Rows })
 }
 

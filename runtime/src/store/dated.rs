@@ -7,7 +7,7 @@ use super::{backoff, rows::Store};
 use crate::{
     access::Keys,
     backend::{NameRange, ScanRequest},
-    batch::{Condition, Operation},
+    batch::{Batch, Condition, Operation},
     edm::{Ticks, ValueRef},
     entity::{
         Schema,
@@ -128,7 +128,7 @@ pub(crate) async fn raise_floor(
             Some(etag) => Operation::replace(row, Condition::Match(etag)),
             None => Operation::insert(row),
         };
-        match store.apply_one_unsealed(FLOOR_TABLE, write).await {
+        match store.apply(&Batch::single(FLOOR_TABLE, write)?).await {
             Ok(_) => return Ok(()),
             // A lost answer is read again: the floor may stand already.
             Err(error) if error.is_superseded() || error.row_exists() || error.is_answer_lost() => {

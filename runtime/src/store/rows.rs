@@ -10,7 +10,7 @@ use crate::{
     backend::{
         Backend, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
     },
-    batch::{Batch, Deadline, Operation, Written},
+    batch::{Batch, Deadline, Written},
     blob_port::BlobStore,
     entity::{Access, Schema},
     error::{Error, ErrorKind, Result},
@@ -326,18 +326,9 @@ impl Store {
         answer.map_err(|error| error.in_table(request.table))
     }
 
-    /// Encrypts the rows of all operations and writes all of them or none.
-    pub(crate) async fn seal_and_write(
-        &self,
-        table: &str,
-        to_seal: Vec<OperationToSeal>,
-    ) -> Result<Vec<Written>> {
-        self.seal_and_write_until(table, to_seal, None).await
-    }
-
     /// Encrypts the rows of all operations and writes all of them or none. Fails with `is_contended` after
-    /// the deadline, and writes none.
-    pub(crate) async fn seal_and_write_until(
+    /// the deadline, with none written.
+    pub(crate) async fn seal_and_write(
         &self,
         table: &str,
         to_seal: Vec<OperationToSeal>,
@@ -356,11 +347,11 @@ impl Store {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        self.apply_unsealed(&batch).await
+        self.apply(&batch).await
     }
 
-    /// Writes rows of the framework, which are never encrypted, in one transaction.
-    pub(crate) async fn apply_unsealed(&self, batch: &Batch) -> Result<Vec<Written>> {
+    /// Writes rows as they are, all or none. The rows of the framework are never encrypted.
+    pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         refuse_template(batch.table())?;
         let answer = self.backend.apply(batch).await;
         self.usage.count_write(batch, &answer);
@@ -385,47 +376,6 @@ impl Store {
         );
         Err(Error::new(ErrorKind::Ambiguous, message).in_table(batch.table()))
     }
-
-    /// Encrypts the row of one operation and writes it.
-    pub(crate) async fn seal_and_write_one(
-        &self,
-        table: &str,
-        to_seal: OperationToSeal,
-    ) -> Result<Written> {
-        self.write_one_until(table, to_seal, None).await
-    }
-
-    /// Encrypts the row of one operation and writes it. Fails with `is_contended` after the deadline, and
-    /// writes nothing.
-    pub(crate) async fn write_one_until(
-        &self,
-        table: &str,
-        to_seal: OperationToSeal,
-        deadline: Option<&Deadline>,
-    ) -> Result<Written> {
-        answer_of_single_operation(self.seal_and_write_until(table, vec![to_seal], deadline).await?)
-    }
-
-    /// Writes one row of the framework, which is never encrypted.
-    pub(crate) async fn apply_one_unsealed(
-        &self,
-        table: &str,
-        operation: Operation,
-    ) -> Result<Written> {
-        self.apply_one_unsealed_until(table, operation, None).await
-    }
-
-    /// Writes one row as it is, without encryption. Fails with `is_contended` after the deadline, and
-    /// writes nothing.
-    pub(crate) async fn apply_one_unsealed_until(
-        &self,
-        table: &str,
-        operation: Operation,
-        deadline: Option<&Deadline>,
-    ) -> Result<Written> {
-        let batch = Batch::single(table, operation)?.with_deadline(deadline.cloned());
-        answer_of_single_operation(self.apply_unsealed(&batch).await?)
-    }
 }
 
 /// Replaces the error of a missing table by the error of its name if no table can have that name.
@@ -441,9 +391,4 @@ pub(crate) fn replace_by_table_name_error(error: Error, table: &str) -> Error {
 fn refuse_template(table: &str) -> Result<()> {
     if table.contains('{') { limits::check_table_name(table) } else { Ok(()) }
         .map_err(|error| error.in_table(table))
-}
-
-/// Returns the answer to a batch of one operation.
-fn answer_of_single_operation(mut written: Vec<Written>) -> Result<Written> {
-    written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
 }

@@ -515,8 +515,9 @@ impl DynamicTable {
 
     async fn write_operation(&self, verb: &'static str, operation: Operation) -> Result<Written> {
         let store = self.client.store();
-        let write = store.seal_and_write_one(&self.name, untyped_to_seal(operation));
-        store.usage.run_verb(verb, &self.name, pin!(write)).await
+        let write = store.seal_and_write(&self.name, vec![untyped_to_seal(operation)], None);
+        let written = store.usage.run_verb(verb, &self.name, pin!(write)).await?;
+        Written::of_single_operation(written)
     }
 }
 

@@ -4,6 +4,7 @@ use super::typed::Table;
 use crate::{
     address::RowAt,
     authentic::MoveIdentity,
+    batch::Batch,
     entity::{BackgroundWork, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, SealFault},
     guard::Guard,
@@ -209,7 +210,7 @@ impl<E: TableEntity> Table<E> {
             let changes = [Change::from_effect(plan_mark_removal(E::SCHEMA, &opened)?)];
             commit_changes(self.client.outbox(), &self.name, &changes).await?;
         } else {
-            store.apply_one_unsealed(&self.name, remove_mark(&stored.row)?).await?;
+            store.apply(&Batch::single(&self.name, remove_mark(&stored.row)?)?).await?;
         }
         Ok(true)
     }

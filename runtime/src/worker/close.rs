@@ -8,6 +8,7 @@
 
 use super::{partition::Fences, state::Worker};
 use crate::{
+    batch::Batch,
     error::Result,
     guard::{Guard, Mutation},
     plan::outbox::DirectoryMarker,
@@ -55,7 +56,7 @@ impl Worker {
                 self.outbox().guards.condition_if_guarded(Guard::FenceVersion, row.row.etag());
             match self
                 .store()
-                .apply_one_unsealed(&partition.table, fence.delete_operation(seen)?)
+                .apply(&Batch::single(&partition.table, fence.delete_operation(seen)?)?)
                 .await
             {
                 Ok(_) => {}

@@ -10,7 +10,7 @@ use super::{
     visit::PartitionVisit,
 };
 use crate::{
-    batch::{Condition, Operation},
+    batch::{Batch, Condition, Operation, Written},
     error::Result,
     guard::{Guard, Mutation},
     outbox::reservation::resolve_reservation,
@@ -81,7 +81,8 @@ impl Worker {
                 // before this one.
                 let seen = Condition::for_etag(version);
                 let kill = mark_claim_dead(partition_key, &claim.id, seen)?;
-                version = self.store().apply_one_unsealed(table, kill).await?.etag;
+                let killed = self.store().apply(&Batch::single(table, kill)?).await?;
+                version = Written::of_single_operation(killed)?.etag;
             } else {
                 wait =
                     row.time_until_age(outbox.options.claim.saturating_add(outbox.options.flight));
@@ -105,7 +106,7 @@ impl Worker {
         }
         let seen = Condition::for_etag(version);
         let delete = Operation::delete(partition_key, row.row.row_key(), seen)?;
-        ignore_missing(self.store().apply_one_unsealed(table, delete).await)?;
+        ignore_missing(self.store().apply(&Batch::single(table, delete)?).await)?;
         Ok(ClaimOutcome::Deleted)
     }
 }

@@ -105,7 +105,7 @@ impl Worker {
         }
         let mut is_all_gone = true;
         for deletion in deletions {
-            match self.store().apply_one_unsealed(table, deletion).await {
+            match self.store().apply(&Batch::single(table, deletion)?).await {
                 Err(error) if error.is_precondition_failed() => is_all_gone = false,
                 answer => ignore_missing(answer)?,
             }
@@ -125,7 +125,7 @@ impl Worker {
         for deletion in deletions {
             batch.push(deletion.clone())?;
         }
-        match self.store().apply_unsealed(&batch).await {
+        match self.store().apply(&batch).await {
             Ok(_) => Ok(true),
             Err(error) if is_raced(&error) => Ok(false),
             Err(error) => Err(error),

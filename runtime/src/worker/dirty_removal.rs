@@ -2,7 +2,7 @@
 
 use super::{pass::FinishedDirtyRow, state::Worker};
 use crate::{
-    batch::Operation,
+    batch::{Batch, Operation},
     error::{Error, Result},
     guard::Guard,
     limits::BATCH_OPERATIONS,
@@ -53,7 +53,10 @@ impl Worker {
 
     /// Deletes one dirty row. Returns `false` if the row records newer work and stays.
     async fn remove_one_dirty_row(&self, table: &str, finished: &FinishedDirtyRow) -> Result<bool> {
-        match self.store().apply_one_unsealed(table, self.remove_dirty_row(&finished.dirty)?).await
+        match self
+            .store()
+            .apply(&Batch::single(table, self.remove_dirty_row(&finished.dirty)?)?)
+            .await
         {
             Ok(_) => Ok(true),
             // A newer commit merged its names into the row.

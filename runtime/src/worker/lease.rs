@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{handler::Lease, state::Worker};
 use crate::{
     address::RowAt,
-    batch::{Deadline, Operation},
+    batch::{Batch, Deadline, Operation, Written},
     clock::Clock,
     edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
@@ -147,8 +147,8 @@ impl Worker {
         table: &str,
         operation: Operation,
     ) -> Result<Option<Option<ETag>>> {
-        match self.store().apply_one_unsealed(table, operation).await {
-            Ok(written) => Ok(Some(written.etag)),
+        match self.store().apply(&Batch::single(table, operation)?).await {
+            Ok(written) => Written::of_single_operation(written).map(|written| Some(written.etag)),
             Err(error) if error.is_superseded() => Ok(None),
             Err(error) => Err(error),
         }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     address::RowAt,
     authentic::WorkRefusal,
-    batch::{Condition, Operation},
+    batch::{Batch, Condition, Operation},
     edm::Ticks,
     entity::Message,
     error::{Error, Result},
@@ -230,7 +230,7 @@ impl Worker {
             }
             let seen = Condition::for_etag(receipt.etag());
             let delete = Operation::delete(partition_key, &row_key, seen)?;
-            ignore_newer_or_missing(self.store().apply_one_unsealed(table, delete).await)?;
+            ignore_newer_or_missing(self.store().apply(&Batch::single(table, delete)?).await)?;
         }
         Ok(())
     }

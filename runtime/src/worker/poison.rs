@@ -110,12 +110,12 @@ impl Worker {
         let seen = Condition::for_etag(version.clone());
         let delete = Operation::delete(row.partition_key(), row.row_key(), seen)?;
         if self.outbox().guards.has_mutation(Mutation::PoisonAfterDeletion) {
-            ignore_newer_or_missing(self.store().apply_one_unsealed(table, delete).await)?;
+            ignore_newer_or_missing(self.store().apply(&Batch::single(table, delete)?).await)?;
             return self.copy_row_to_poison(table, row, version.as_ref(), error).await;
         }
         self.copy_row_to_poison(table, row, version.as_ref(), error).await?;
         // If this deletion fails, the row is put aside again: the insert then finds its copy.
-        ignore_newer_or_missing(self.store().apply_one_unsealed(table, delete).await)
+        ignore_newer_or_missing(self.store().apply(&Batch::single(table, delete)?).await)
     }
 
     /// Inserts a copy of an outbox row into the poison table.
@@ -139,11 +139,11 @@ impl Worker {
     /// missing. Existing rows stay as they are.
     async fn write_poison_rows(&self, rows: Vec<Row>) -> Result<()> {
         let batch = batch_of_poison_rows(rows.into_iter().map(Operation::insert).map(Ok))?;
-        match self.store().apply_unsealed(&batch).await {
+        match self.store().apply(&batch).await {
             // Made by the first work that is put aside: most stores never need the table.
             Err(error) if error.is_table_missing() => {
                 self.client.create_table_if_not_exists(POISON_TABLE).await?;
-                self.store().apply_unsealed(&batch).await.map(drop)
+                self.store().apply(&batch).await.map(drop)
             }
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
@@ -156,7 +156,7 @@ impl Worker {
             Operation::delete(row.partition_key(), row.row_key(), Condition::for_etag(row.etag()))
         });
         let batch = batch_of_poison_rows(deletions)?;
-        self.store().apply_unsealed(&batch).await.map(drop)
+        self.store().apply(&batch).await.map(drop)
     }
 
     /// Returns the work in the poison table, and verifies the codes of messages and moves. With keys, it

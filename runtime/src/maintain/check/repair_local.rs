@@ -40,7 +40,7 @@ pub(crate) async fn repair_local<E: TableEntity>(
     if operations.is_empty() {
         return Ok(false);
     }
-    match table.client.store().seal_and_write(&table.name, operations).await {
+    match table.client.store().seal_and_write(&table.name, operations, None).await {
         Ok(_) => Ok(true),
         // A writer was first: the next check shows what is left.
         Err(error) if error.lost_race_or_table() => Ok(false),

@@ -169,7 +169,7 @@ impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
             return Ok(GroupWriteOutcome::TooLarge(group));
         }
         let (roles, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
-        match self.table.client.store().seal_and_write(&self.table.name, operations).await {
+        match self.table.client.store().seal_and_write(&self.table.name, operations, None).await {
             Ok(_) => {
                 self.report.written += u64::try_from(group.len()).unwrap_or(u64::MAX);
                 Ok(GroupWriteOutcome::Done)

@@ -179,7 +179,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
             return Ok(GroupWriteOutcome::TooLarge(rows));
         }
         let store = self.table.client.store();
-        match store.seal_and_write(self.at_table, operations).await {
+        match store.seal_and_write(self.at_table, operations, None).await {
             Ok(_) => {
                 self.report.rewritten += count;
                 Ok(GroupWriteOutcome::Done)
