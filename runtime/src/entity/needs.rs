@@ -1,11 +1,12 @@
-//! What reads of an entity type have to do, as a constant of the type.
+//! What reads and writes of an entity type have to do, as a constant of the type.
 
 use super::{Schema, set::Members};
+use crate::key::FamilyKind;
 
-/// What reads of a type have to do apart from reading one row and decoding it: any of the constants
-/// of this type. A plain entity needs nothing.
+/// What reads and writes of a type have to do apart from reading or writing one row: any of the
+/// constants of this type. A plain entity needs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Needs(u8);
+pub(crate) struct Needs(u16);
 
 impl Needs {
     /// One row, read and decoded as it is stored.
@@ -18,14 +19,40 @@ impl Needs {
     pub(crate) const PARTS: Self = Self(1 << 2);
     /// Entities say when they are over, in some version.
     pub(crate) const EXPIRY: Self = Self(1 << 3);
+    /// The stored primary is read before a write. Each verb that writes unread takes this away.
+    pub(crate) const CURRENT: Self = Self(1 << 4);
+    /// Entities have copies in their own partition.
+    pub(crate) const COPIES: Self = Self(1 << 5);
+    /// Entities are in lists of their own partition.
+    pub(crate) const LISTS: Self = Self(1 << 6);
+    /// Entities have copies or are in lists in other partitions, or keep fields in blobs: work that follows a
+    /// write is recorded in the outbox.
+    pub(crate) const REMOTE: Self = Self(1 << 7);
+    /// Keys of indexes in other partitions are unique, and are claimed before a write.
+    pub(crate) const UNIQUE: Self = Self(1 << 8);
+    /// Fields are kept in blobs.
+    pub(crate) const BLOBS: Self = Self(1 << 9);
+    /// The rows and blobs of an entity apart from its primary.
+    pub(crate) const OTHER_ROWS: Self =
+        Self::COPIES.and(Self::LISTS).and(Self::REMOTE).and(Self::UNIQUE).and(Self::BLOBS);
 
     /// Returns whether all of `needs` are among these.
     pub(crate) const fn contain(self, needs: Self) -> bool {
         self.0 & needs.0 == needs.0
     }
 
+    /// Returns whether any of `needs` is among these.
+    pub(crate) const fn contain_any(self, needs: Self) -> bool {
+        self.0 & needs.0 != 0
+    }
+
+    /// Returns these needs without those in `others`.
+    pub(crate) const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
     /// Returns these needs and `others`.
-    const fn and(self, others: Self) -> Self {
+    pub(crate) const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
@@ -36,36 +63,42 @@ impl Needs {
 }
 
 impl Schema {
-    /// Returns what reads of the type have to do.
+    /// Returns what reads and writes of the type have to do, whichever version wrote the stored rows.
     pub(crate) const fn needs(&self) -> Needs {
-        let mut needs = Needs::NONE
+        let mut needs = Needs::CURRENT
             .and_if(self.is_sealed(), Needs::OPENING)
             .and_if(self.is_wide(), Needs::PARTS);
         let mut version = Some(self);
         while let Some(schema) = version {
             needs = needs
+                .and(schema.needs_of_own_families())
                 .and_if(schema.expires.is_some(), Needs::EXPIRY)
-                .and_if(schema.has_tokens_in_own_keys(), Needs::TOKENS);
+                .and_if(!schema.blobs.is_empty(), Needs::BLOBS.and(Needs::REMOTE));
             version = schema.older;
         }
         needs
     }
 
-    /// Returns whether keys that this version writes contain blind tokens.
-    const fn has_tokens_in_own_keys(&self) -> bool {
-        let mut families = self.families;
+    /// Returns what the row families of this version need.
+    const fn needs_of_own_families(&self) -> Needs {
+        let (mut needs, mut families) = (Needs::NONE, self.families);
         while let [family, rest @ ..] = families {
-            if family.partition.has_tokens() || family.row.has_tokens() {
-                return true;
-            }
+            let is_token = family.partition.has_tokens() || family.row.has_tokens();
+            needs =
+                needs.and_if(is_token, Needs::TOKENS).and(match (family.kind, family.is_remote) {
+                    (FamilyKind::Primary, _) => Needs::NONE,
+                    (_, true) => Needs::REMOTE.and_if(family.unique, Needs::UNIQUE),
+                    (FamilyKind::List, false) => Needs::LISTS,
+                    (_, false) => Needs::COPIES,
+                });
             families = rest;
         }
-        false
+        needs
     }
 }
 
 impl Members {
-    /// Returns what reads of the set have to do: the needs of all its members.
+    /// Returns what reads and writes of the set have to do: the needs of all its members.
     pub(crate) const fn needs(&self) -> Needs {
         let (mut needs, mut schemas) = (Needs::NONE, self.schemas());
         while let [schema, rest @ ..] = schemas {

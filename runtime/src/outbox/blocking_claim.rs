@@ -65,11 +65,6 @@ impl SharedBlockingClaim {
         *self.lock_claim() = Some(Box::new((claim, error)));
     }
 
-    /// Returns whether the last attempt met a claim.
-    pub(crate) fn has_claim(&self) -> bool {
-        self.lock_claim().is_some()
-    }
-
     /// Returns the last attempt's error if the claim that was in its way is still alive: another attempt
     /// would end in the same way. Otherwise forgets the claim and returns `None`. Sends one request at most,
     /// and none if no claim was in the way.

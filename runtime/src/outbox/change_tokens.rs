@@ -4,10 +4,10 @@ use super::{state::Outbox, unreadable::confirm_old_copies};
 use crate::{
     entity::Schema,
     error::Result,
-    plan::{Change, Effect, TokenMaker, Unresolved, VerbWithoutTokens},
+    plan::{Change, Effect, TokenMaker},
 };
 
-/// Puts blind tokens in place of their placeholders in the keys of a verb. Fetches the index key
+/// Puts blind tokens in place of their placeholders in the keys of a change. Fetches the index key
 /// only if there are placeholders.
 ///
 /// # Errors
@@ -16,55 +16,47 @@ use crate::{
 pub(crate) async fn fill_tokens_of_change(
     outbox: &Outbox,
     table: &str,
-    verb: Unresolved,
+    change: Change,
 ) -> Result<Change> {
-    let verb = match verb {
-        Unresolved::Ready(change) => return Ok(change),
-        Unresolved::NeedsTokens(verb) => verb,
-    };
+    if !change.needs_tokens() {
+        return Ok(change);
+    }
     // The index key is fetched before any read: without it the keys are unknown.
-    let change = match outbox.store.shared_token_maker().await {
-        Ok(tokens) => fill_tokens_of_verb(outbox, &tokens, &verb).await,
+    let filled = match outbox.store.shared_token_maker().await {
+        Ok(tokens) => fill_tokens(outbox, &tokens, &change).await,
         Err(error) => Err(error),
     };
-    change.map_err(|error| error.in_table(table))
+    filled.map_err(|error| error.in_table(table))
 }
 
-/// Puts blind tokens into the keys of all verbs. Fetches the index key only if a verb needs blind
+/// Puts blind tokens into the keys of all changes. Fetches the index key only if a change needs blind
 /// tokens.
 ///
 /// # Errors
 ///
-/// Fails if the index key cannot be had, or with the index of the verb whose keys cannot be
+/// Fails if the index key cannot be had, or with the position of the change whose keys cannot be
 /// completed.
 pub(crate) async fn fill_tokens_of_changes(
     outbox: &Outbox,
     table: &str,
-    verbs: Vec<Unresolved>,
+    mut changes: Vec<Change>,
 ) -> Result<Vec<Change>> {
-    let tokens = match verbs.iter().any(Unresolved::needs_tokens) {
-        true => outbox.store.shared_token_maker().await.map_err(|error| error.in_table(table))?,
-        false => TokenMaker::without_keys(),
-    };
-    let mut changes = Vec::with_capacity(verbs.len());
-    for (index, verb) in verbs.into_iter().enumerate() {
-        changes.push(match verb {
-            Unresolved::Ready(change) => change,
-            Unresolved::NeedsTokens(verb) => fill_tokens_of_verb(outbox, &tokens, &verb)
-                .await
-                .map_err(|error| error.in_table(table).at_operation(index))?,
-        });
+    if !changes.iter().any(Change::needs_tokens) {
+        return Ok(changes);
+    }
+    let tokens = outbox.store.shared_token_maker().await.map_err(|error| error.in_table(table))?;
+    let lacking = changes.iter_mut().enumerate().filter(|(_, change)| change.needs_tokens());
+    for (index, change) in lacking {
+        *change = fill_tokens(outbox, &tokens, change)
+            .await
+            .map_err(|error| error.in_table(table).at_operation(index))?;
     }
     Ok(changes)
 }
 
-/// Puts blind tokens into the keys of a verb, which may need the index key of another scope.
-async fn fill_tokens_of_verb(
-    outbox: &Outbox,
-    tokens: &TokenMaker,
-    verb: &VerbWithoutTokens,
-) -> Result<Change> {
-    outbox.store.run_with_index_keys(tokens, || verb.clone().fill_tokens(tokens)).await
+/// Puts blind tokens into the keys of a change, which may need the index key of another scope.
+async fn fill_tokens(outbox: &Outbox, tokens: &TokenMaker, change: &Change) -> Result<Change> {
+    outbox.store.run_with_index_keys(tokens, || change.with_tokens(tokens)).await
 }
 
 /// Plans the effect on a stored entity of the type, whose rows may have blind tokens in their keys. Calls

@@ -15,7 +15,6 @@ use crate::{
     backend::{Rows, ScanRequest},
     batch::{Batch, Deadline, Verb},
     edm::{Ticks, ValueRef},
-    entity::Schema,
     error::{Error, Result},
     plan::{
         Effect,
@@ -36,11 +35,6 @@ const MARKERS_AT_ONCE: usize = 32;
 
 /// The longest time for which a transaction may rely on markers.
 const MAX_RELIANCE: Duration = Duration::from_secs(24 * 3600);
-
-/// Returns whether an effect may write a row that expires.
-pub(crate) fn may_write_expiring_row(effect: &Effect) -> bool {
-    effect.schema.is_some_and(Schema::can_expire)
-}
 
 /// Writes the markers for the rows that some effects write, unless this client knows them to be there.
 /// Returns the deadline by which these markers may be relied on; `None` if no row expires.

@@ -37,12 +37,7 @@ impl<'t> FailureCause<'t> {
         transaction: &'t TransactionPlan,
         changes: &[Change],
     ) -> Self {
-        let at = match error.failed_index() {
-            Some(at) => at,
-            // A transaction of one operation is sent as a single request, whose error has no position.
-            None if transaction.planned_operations().len() == 1 => 0,
-            None => return Self::Other,
-        };
+        let Some(at) = transaction.failed_position(error) else { return Self::Other };
         let Some(failed) = transaction.planned_operations().get(at) else { return Self::Other };
         if error.is_too_large() {
             return match (failed.role, transaction.verb_at(at)) {

@@ -4,10 +4,8 @@
 use std::sync::Arc;
 
 use super::{
-    commit::{commit_with_rows, create_table_of_period},
-    deadline::WriteDeadline,
-    outbox_plan::ExtraRows,
-    state::Outbox,
+    commit::commit_with_rows, deadline::WriteDeadline, missing_table::create_table_of_period,
+    outbox_plan::ExtraRows, state::Outbox,
 };
 use crate::{
     address::RowAt,

@@ -21,6 +21,7 @@ use crate::{
         Effect, Role, TransactionPlan,
         outbox::{Fence, dirty_rows_of},
     },
+    store::backoff::Attempt,
 };
 
 /// Number of times that a worker may close the partition's registration during one commit before
@@ -39,6 +40,13 @@ pub(crate) struct ExtraRows {
     pub(crate) has_messages: bool,
     /// The address that a moving entity comes from; its unique keys come with it.
     pub(crate) from: Option<RowAddress>,
+}
+
+impl ExtraRows {
+    /// Returns whether the caller adds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.operations.is_empty() && !self.has_messages && self.from.is_none()
+    }
 }
 
 /// The outbox rows that one transaction writes, and the remote work that follows its commit.
@@ -83,36 +91,46 @@ impl<'n> OutboxPlan<'n> {
         }
     }
 
-    /// Returns whether the transaction takes unique keys, which have to be claimed first.
-    pub(crate) fn needs_claims(&self) -> bool {
-        !self.fast_path.unique_keys_to_claim().is_empty()
+    /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none. Returns `Busy`
+    /// if another write of the entity has reserved a key. `expired` keeps the holders of keys that have
+    /// expired, `claim` the claim for which the next attempt has to wait.
+    pub(crate) async fn claim_unique_keys(
+        &mut self,
+        outbox: &Outbox,
+        (effects, transaction): (&[Arc<Effect>], &TransactionPlan),
+        expired: &ExpiredRowsInTheWay,
+        claim: &SharedBlockingClaim,
+    ) -> Result<Attempt<Option<ClaimWithReservations>>> {
+        if self.fast_path.unique_keys_to_claim().is_empty() {
+            return Ok(Attempt::Done(None));
+        }
+        // Checked before anything is reserved for a transaction that is too large.
+        transaction.check_operation_count(&self.table, self.maximum_operation_count())?;
+        let (table, moving_from) = (&self.table, self.extra_rows.from.as_ref());
+        let context = OccupiedKeyPolicy { moving_from, expired, claim };
+        let fast_path = &mut self.fast_path;
+        match ClaimWithReservations::reserve_keys(outbox, table, fast_path, context).await {
+            Ok(claims) => Ok(Attempt::Done(claims)),
+            // It may be over at the next attempt.
+            Err(error) if error.is_contended() => Ok(Attempt::Busy(error)),
+            Err(error) => Err(match self.verb_at_fault(effects, &error) {
+                Some(verb) if error.is_unique_violation() => error.at_operation(verb),
+                _ => error,
+            }),
+        }
     }
 
     /// Returns the greatest number of operations that the outbox adds to the transaction, claim and
     /// fence included.
-    pub(crate) fn maximum_operation_count(&self) -> usize {
+    fn maximum_operation_count(&self) -> usize {
         // 2: the claim's deletion and the fence.
         self.fast_path.dirty_rows_to_write().count() + self.extra_rows.operations.len() + 2
-    }
-
-    /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none.
-    /// `expired` keeps the holders of keys that have expired, `claim` the claim for which the next attempt has
-    /// to wait.
-    pub(crate) async fn claim_unique_keys(
-        &mut self,
-        outbox: &Outbox,
-        expired: &ExpiredRowsInTheWay,
-        claim: &SharedBlockingClaim,
-    ) -> Result<Option<ClaimWithReservations>> {
-        let moving_from = self.extra_rows.from.as_ref();
-        let context = OccupiedKeyPolicy { moving_from, expired, claim };
-        ClaimWithReservations::reserve_keys(outbox, &self.table, &mut self.fast_path, context).await
     }
 
     /// Returns the position of the verb that derives the copy with the error's keys; `None` if no
     /// verb does. If several do, returns the last: the first can take the key, and the later one is
     /// refused.
-    pub(crate) fn verb_at_fault(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
+    fn verb_at_fault(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
         let keys = error.keys()?;
         let derives_copy = |effect: &Arc<Effect>| {
             let mut copies = effect.new.iter().flat_map(|rows| &rows.remote_copies);

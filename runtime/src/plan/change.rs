@@ -1,5 +1,5 @@
-//! Changes: verbs with complete keys. A change records whether the entity has to be read before the
-//! effect of the verb is known.
+//! Changes: verbs on the way to their commit. A change records what its commit needs, such as blind tokens
+//! for its keys, or the stored entity.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     batch::{self, Operation},
-    entity::{Access, EntityRows, Schema},
+    entity::{Access, EntityRows, Needs, Schema},
     error::Result,
     key::{Family, encode_sort_key},
     row::Row,
@@ -21,35 +21,46 @@ use crate::{
 /// A text of the length of a generation, the id that marks parts of wide entities. For sizes only.
 const ANY_GENERATION: &str = "000000000000000000000000";
 
-/// A verb with complete keys, ready to be committed.
+/// A verb on one entity, from the call of the user to its commit.
 #[derive(Debug, Clone)]
-pub(crate) enum Change {
-    /// A verb whose effect needs no read. It is planned when the change is created, so that a
-    /// refusal reaches the caller at once and a retry plans nothing again.
-    Blind(Arc<Effect>),
-    /// A verb whose effect depends on the stored primary.
-    OnCurrent(Box<VerbOnCurrent>),
+pub(crate) struct Change {
+    /// What the commit has to do for the change: what the entity's type needs, without what the verb cannot
+    /// need.
+    needs: Needs,
+    planned: Planned,
 }
 
-/// A verb whose effect depends on the stored primary.
+/// What is known of a change before its commit.
 #[derive(Debug, Clone)]
-pub(crate) struct VerbOnCurrent {
+pub(crate) enum Planned {
+    /// The effect of a verb that reads nothing. It is planned when the change is made, so that a refusal
+    /// reaches the caller at once and a retry plans nothing again.
+    Effect(Arc<Effect>),
+    /// A verb whose effect is not known yet.
+    Verb(Box<PendingVerb>),
+}
+
+/// A verb whose keys lack blind tokens, or whose effect depends on the stored primary.
+#[derive(Debug, Clone)]
+pub(crate) struct PendingVerb {
     planner: Planner,
     verb: Verb,
-    /// A row with the keys of the primary to read.
-    keys: Row,
-    on_race: OnRace,
+    /// The access path that the caller gave; `None` if the caller gave an entity.
+    at: Option<Access>,
+    /// A row with the keys of the primary to read; `None` while keys lack blind tokens.
+    keys: Option<Row>,
+    on_race: Option<OnRace>,
 }
 
-impl VerbOnCurrent {
+impl PendingVerb {
     /// Returns the entity type of the stored primary on which the verb's effect depends.
     pub(crate) fn schema(&self) -> &'static Schema {
         self.planner.schema
     }
 
-    /// Returns PartitionKey and RowKey of the primary to read.
+    /// Returns PartitionKey and RowKey of the primary to read; empty while keys lack blind tokens.
     pub(crate) fn keys(&self) -> (&str, &str) {
-        self.keys.keys()
+        self.keys.as_ref().map(Row::keys).unwrap_or_default()
     }
 
     /// Returns whether the verb replaces or deletes whatever is left of a torn entity: a wide
@@ -78,30 +89,78 @@ impl Change {
     /// needs no read, a step of a move, the deletion of an expired entity, or the replacement of a row
     /// that was read.
     pub(crate) fn from_effect(effect: Effect) -> Self {
-        Self::Blind(Arc::new(effect))
+        let needs = effect.schema.map_or(Needs::NONE, Schema::needs);
+        let needs = needs.without(Needs::CURRENT.and(Needs::TOKENS));
+        let changes_one_row = effect.old.is_none() && effect.new.is_none();
+        let needs = if changes_one_row { needs.without(Needs::OTHER_ROWS) } else { needs };
+        Self { needs, planned: Planned::Effect(Arc::new(effect)) }
     }
 
-    fn new(planner: Planner, verb: Verb) -> Result<Self> {
-        Ok(match verb.reaction_to_race(&planner)? {
-            None => Self::from_effect(verb.blind_effect(&planner)?),
-            Some(on_race) => {
-                let keys = verb.keys_to_read(&planner)?;
-                Self::OnCurrent(Box::new(VerbOnCurrent { planner, verb, keys, on_race }))
-            }
-        })
+    /// Creates a verb on an entity of type `schema`. `at` is the access path that the caller gave;
+    /// `None` if the caller gave an entity.
+    pub(super) fn new(schema: &'static Schema, verb: Verb, at: Option<&Access>) -> Result<Self> {
+        let planner = Planner { schema, tokens: TokenMaker::without_keys() };
+        let needs = schema.needs();
+        if !needs.contain(Needs::TOKENS) {
+            return Self::with_complete_keys(planner, verb);
+        }
+        let pending = PendingVerb { planner, verb, at: at.cloned(), keys: None, on_race: None };
+        Ok(Self { needs, planned: Planned::Verb(Box::new(pending)) })
+    }
+
+    fn with_complete_keys(planner: Planner, verb: Verb) -> Result<Self> {
+        let on_race = verb.reaction_to_race(&planner)?;
+        if on_race.is_none() {
+            return Ok(Self::from_effect(verb.blind_effect(&planner)?));
+        }
+        let needs = planner.schema.needs().without(Needs::TOKENS);
+        let keys = Some(verb.keys_to_read(&planner)?);
+        let pending = PendingVerb { planner, verb, at: None, keys, on_race };
+        Ok(Self { needs, planned: Planned::Verb(Box::new(pending)) })
+    }
+
+    /// Returns what the commit has to do for the change.
+    pub(crate) fn needs(&self) -> Needs {
+        self.needs
+    }
+
+    /// Returns whether keys of the change contain placeholders for blind tokens.
+    pub(crate) fn needs_tokens(&self) -> bool {
+        self.needs.contain(Needs::TOKENS)
+    }
+
+    /// Returns the change with the blind tokens in its keys.
+    pub(crate) fn with_tokens(&self, tokens: &TokenMaker) -> Result<Self> {
+        let Planned::Verb(pending) = &self.planned else { return Ok(self.clone()) };
+        let planner = Planner { tokens: tokens.clone(), ..pending.planner };
+        let verb = pending.verb.clone().with_tokens(&planner, pending.at.as_ref())?;
+        Self::with_complete_keys(planner, verb)
+    }
+
+    /// Returns the effect if it is known without a read.
+    pub(crate) fn known_effect(&self) -> Option<&Arc<Effect>> {
+        match &self.planned {
+            Planned::Effect(effect) => Some(effect),
+            Planned::Verb(_) => None,
+        }
+    }
+
+    /// Returns what is known of the change before its commit.
+    pub(crate) fn planned(&self) -> &Planned {
+        &self.planned
     }
 
     /// Returns the type of the entity; `None` for an untyped row.
     pub(crate) fn schema(&self) -> Option<&'static Schema> {
-        match self {
-            Self::Blind(effect) => effect.schema,
-            Self::OnCurrent(verb) => Some(verb.schema()),
+        match &self.planned {
+            Planned::Effect(effect) => effect.schema,
+            Planned::Verb(pending) => Some(pending.schema()),
         }
     }
 
     /// Returns the rows that the change inserts as it is, if it is an insertion of an entity.
     pub(crate) fn inserted_rows(&self) -> Option<&EntityRows> {
-        let Self::Blind(effect) = self else { return None };
+        let Planned::Effect(effect) = &self.planned else { return None };
         let [only] = effect.primary.as_slice() else { return None };
         // Other verbs replace a row by its ETag, or whatever it holds.
         (only.verb() == batch::Verb::Insert).then_some(effect.new.as_ref()).flatten()
@@ -109,15 +168,15 @@ impl Change {
 
     /// Returns whether the change may insert an entity.
     pub(crate) fn may_insert_entity(&self) -> bool {
-        match self {
-            Self::Blind(effect) => match effect.primary.as_slice() {
+        match &self.planned {
+            Planned::Effect(effect) => match effect.primary.as_slice() {
                 // Two operations move an entity to another RowKey.
                 [only] => only.verb().may_insert_row(),
                 _ => false,
             },
             // Only these insert an entity that was not there.
-            Self::OnCurrent(verb) => matches!(
-                verb.verb,
+            Planned::Verb(pending) => matches!(
+                pending.verb,
                 Verb::Insert(_) | Verb::InsertOrReplace(_) | Verb::InsertOrMerge(_)
             ),
         }
@@ -127,33 +186,33 @@ impl Change {
     /// the commit may add to it what only that entity holds. `None` for a deletion, and if the change does
     /// not know all of the primary.
     pub(crate) fn known_primary(&self) -> Option<&Row> {
-        match self {
-            Self::Blind(effect) => effect.row.as_ref(),
-            Self::OnCurrent(verb) => verb.verb.given_primary(),
+        match &self.planned {
+            Planned::Effect(effect) => effect.row.as_ref(),
+            Planned::Verb(pending) => pending.verb.given_primary(),
         }
     }
 
     /// Returns PartitionKey and RowKey of the primary that is written; empty for an effect without
     /// operations.
     pub(crate) fn keys(&self) -> (&str, &str) {
-        match self {
-            Self::Blind(effect) => {
+        match &self.planned {
+            Planned::Effect(effect) => {
                 effect.primary.first().map(|operation| operation.row().keys()).unwrap_or_default()
             }
-            Self::OnCurrent(verb) => verb.keys(),
+            Planned::Verb(pending) => pending.keys(),
         }
     }
 
     /// Returns the RowKeys of the primaries that are written: two for a change that moves an entity to
     /// another RowKey.
     pub(crate) fn primary_row_keys(&self) -> Vec<&str> {
-        match self {
-            Self::Blind(effect) => {
+        match &self.planned {
+            Planned::Effect(effect) => {
                 effect.primary.iter().map(|operation| operation.row().row_key()).collect()
             }
-            Self::OnCurrent(verb) => {
-                let mut row_keys = vec![verb.keys().1];
-                if let Verb::Replace { rows, .. } = &verb.verb {
+            Planned::Verb(pending) => {
+                let mut row_keys: Vec<&str> = pending.keys.iter().map(Row::row_key).collect();
+                if let Verb::Replace { rows, .. } = &pending.verb {
                     row_keys.push(rows.primary.row_key());
                 }
                 row_keys
@@ -169,18 +228,18 @@ impl Change {
         family: Option<&Family>,
         is_ordered: bool,
     ) -> Option<(&str, &str)> {
-        let (before, after, primary) = match self {
+        let (before, after, primary) = match &self.planned {
             // An entity that was read through a copy is replaced after its primary is read.
-            Self::OnCurrent(verb) => {
-                let Verb::Replace { loaded, rows } = &verb.verb else { return None };
+            Planned::Verb(pending) => {
+                let Verb::Replace { loaded, rows } = &pending.verb else { return None };
                 // The commit refuses a change to another partition.
-                if rows.primary.partition_key() != verb.keys().0 {
+                if rows.primary.partition_key() != self.keys().0 {
                     return None;
                 }
                 let after = rows.keys_in_family(loaded.copy?);
                 (vec![loaded.row.keys()], after, rows.primary.keys())
             }
-            Self::Blind(effect) => match family.filter(|family| !family.is_primary()) {
+            Planned::Effect(effect) => match family.filter(|family| !family.is_primary()) {
                 Some(family) => {
                     let (old, new) = (effect.old.as_ref()?, effect.new.as_ref()?);
                     let (before, after) = (old.keys_in_family(family), new.keys_in_family(family));
@@ -206,7 +265,7 @@ impl Change {
     /// number of bytes of those on its primary. A change whose effect depends on the stored primary
     /// counts as one operation without bytes.
     pub(crate) fn minimum_operations_and_bytes(&self) -> Result<(usize, usize)> {
-        let Self::Blind(effect) = self else { return Ok((1, 0)) };
+        let Planned::Effect(effect) = &self.planned else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
         for joined in &effect.primary {
             for operation in
@@ -230,10 +289,10 @@ impl Change {
     /// first counts as if all rows of its entity changed.
     // An estimate that is too low costs a second request: a group that proves too large is halved.
     pub(crate) fn estimate_size(&self) -> Result<(usize, usize)> {
-        let effect = match self {
-            Self::Blind(effect) => effect,
-            Self::OnCurrent(verb) => {
-                let schema = verb.schema();
+        let effect = match &self.planned {
+            Planned::Effect(effect) => effect,
+            Planned::Verb(pending) => {
+                let schema = pending.schema();
                 let later_parts = wide::maximum_parts_of_versions(schema).saturating_sub(1);
                 return Ok((schema.families.len() + later_parts, 0));
             }
@@ -260,7 +319,7 @@ impl Change {
     /// Returns the number of framework rows that all changes of a transaction share: the
     /// partition's fence, and a claim if unique remote keys are taken.
     pub(crate) fn shared_framework_row_count(&self) -> usize {
-        let Self::Blind(effect) = self else { return 0 };
+        let Planned::Effect(effect) = &self.planned else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
         match copies.any(|copy| copy.family.unique) {
             true => 2,
@@ -270,70 +329,26 @@ impl Change {
 
     /// Returns whether the change may write a local list, which other entities share.
     pub(crate) fn may_write_local_lists(&self) -> bool {
-        match self {
-            Self::Blind(effect) => {
+        match &self.planned {
+            Planned::Effect(effect) => {
                 let mut rows = effect.old.iter().chain(&effect.new);
                 rows.any(|rows| !rows.local_list_entries.is_empty())
             }
-            Self::OnCurrent(_) => true,
+            Planned::Verb(_) => true,
         }
     }
 
     /// Returns how to react if the entity changes between its read and the commit; `None` for a change
     /// that reads nothing.
     pub(super) fn reaction_to_race(&self) -> Option<OnRace> {
-        match self {
-            Self::Blind(_) => None,
-            Self::OnCurrent(verb) => Some(verb.on_race),
+        match &self.planned {
+            Planned::Effect(_) => None,
+            Planned::Verb(pending) => pending.on_race,
         }
     }
 
     /// Returns whether the entity is read again after a lost race.
     pub(crate) fn reads_again(&self) -> bool {
         self.reaction_to_race() == Some(OnRace::ReadAgain)
-    }
-}
-
-/// A verb whose keys may still lack the blind tokens of secret values.
-#[derive(Debug, Clone)]
-pub(crate) enum Unresolved {
-    /// The keys contain no placeholders.
-    Ready(Change),
-    /// The keys contain placeholders for blind tokens.
-    NeedsTokens(Box<VerbWithoutTokens>),
-}
-
-/// A verb whose keys contain placeholders for blind tokens.
-#[derive(Debug, Clone)]
-pub(crate) struct VerbWithoutTokens {
-    schema: &'static Schema,
-    verb: Verb,
-    /// The access path that the caller gave; `None` if the caller gave an entity.
-    at: Option<Access>,
-}
-
-impl Unresolved {
-    /// Creates a verb on an entity of type `schema`. `at` is the access path that the caller gave;
-    /// `None` if the caller gave an entity.
-    pub(super) fn new(schema: &'static Schema, verb: Verb, at: Option<&Access>) -> Result<Self> {
-        if schema.has_key_tokens() {
-            let verb = VerbWithoutTokens { schema, verb, at: at.cloned() };
-            return Ok(Self::NeedsTokens(Box::new(verb)));
-        }
-        Change::new(Planner { schema, tokens: TokenMaker::without_keys() }, verb).map(Self::Ready)
-    }
-
-    /// Returns whether the keys contain placeholders for blind tokens.
-    pub(crate) const fn needs_tokens(&self) -> bool {
-        matches!(self, Self::NeedsTokens(_))
-    }
-}
-
-impl VerbWithoutTokens {
-    /// Returns the change after putting the blind tokens into its keys.
-    pub(crate) fn fill_tokens(self, tokens: &TokenMaker) -> Result<Change> {
-        let planner = Planner { schema: self.schema, tokens: tokens.clone() };
-        let verb = self.verb.with_tokens(&planner, self.at.as_ref())?;
-        Change::new(planner, verb)
     }
 }

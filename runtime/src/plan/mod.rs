@@ -23,7 +23,7 @@ pub(crate) mod typed_verbs;
 pub(crate) mod untyped;
 pub(crate) mod transaction_plan;
 
-pub(crate) use change::{Change, Unresolved, VerbWithoutTokens};
+pub(crate) use change::{Change, Planned};
 pub(crate) use effect::Effect;
 pub(crate) use key_conditions::rewrite_key_conditions;
 pub(crate) use list::{
@@ -34,7 +34,9 @@ pub(crate) use size::hidden_nulls;
 pub(crate) use tokens::TOKEN_CHARACTER_BITS;
 pub(crate) use tokens::token_scope;
 pub(crate) use tokens::{TokenMaker, TokenScope};
-pub(crate) use transaction_plan::{TransactionPlan, list_deltas, row_written_twice_error};
+pub(crate) use transaction_plan::{
+    ChangedList, RowsRead, TransactionPlan, list_deltas, row_written_twice_error,
+};
 pub(crate) use typed_verbs::{
     delete, delete_at, deletion_effect, insert, insert_or_merge, insert_or_replace, patch,
     patch_at, replace, replace_any_version, replace_row_by_entity, replacement_effect, update,

@@ -5,7 +5,10 @@
 //! role planned at the position of the failed operation tells the cause: at a primary, the caller's condition
 //! or another writer; at a new copy, a taken key; at a list or an outbox row, a lost race.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
+};
 
 use super::{
     effect::Effect,
@@ -16,10 +19,32 @@ use super::{
 use crate::{
     batch::{Condition, Operation, Verb, Written},
     entity::CopyRow,
-    error::{Error, Result, ServiceCode},
+    error::{Error, ErrorKind, Result, ServiceCode},
     guard::{Guards, Mutation},
+    limits::BATCH_OPERATIONS,
     row::{ETag, Row},
 };
+
+/// The rows that a commit has read for its transaction, apart from the primaries.
+#[derive(Debug, Default)]
+pub(crate) struct RowsRead {
+    /// Every local list that the transaction changes, by the RowKey of its head.
+    pub(crate) lists: BTreeMap<String, ChangedList>,
+    /// The RowKeys of old copies that do not exist.
+    pub(crate) missing: HashSet<String>,
+    /// The ETags of parts of wide entities by RowKey; `None` for a part that does not exist.
+    pub(crate) parts: HashMap<String, Option<ETag>>,
+    /// A new id for each attempt; it marks the parts of a wide entity that are written together.
+    pub(crate) generation: String,
+}
+
+/// A local list that a transaction changes.
+#[derive(Debug)]
+pub(crate) struct ChangedList {
+    pub(crate) delta: ListDelta,
+    /// The list as it was read; `None` if it does not exist.
+    pub(crate) stored: Option<StoredList>,
+}
 
 /// The operations of one entity group transaction, in the order in which they are sent.
 #[derive(Debug, Default)]
@@ -31,32 +56,27 @@ pub(crate) struct TransactionPlan {
 }
 
 impl TransactionPlan {
-    /// Plans the transaction of these effects, in the caller's order. `lists` contains every list
-    /// that they change, as it was read. `missing` names old copies that do not exist. `found`
-    /// holds the ETags of parts of wide entities by RowKey, `None` for a part that does not exist.
-    /// `generation` is a new id for each transaction; it marks the parts of a wide entity that are
-    /// written together.
+    /// Plans the transaction of these effects, in the caller's order. `read` has every list that they
+    /// change.
     ///
     /// # Errors
     ///
     /// Fails if two verbs write one row or take one key, or if a list is too large.
     pub(crate) fn new(
         effects: &[impl AsRef<Effect>],
-        lists: &BTreeMap<String, Option<StoredList>>,
-        missing: &HashSet<String>,
-        found: &HashMap<String, Option<ETag>>,
-        generation: &str,
+        read: &RowsRead,
         guards: Guards,
     ) -> Result<Self> {
         let mut transaction = Self { guards, ..Self::default() };
         if guards.has_mutation(Mutation::CopiesFirst) {
-            transaction.add_all_copies(effects, missing)?;
+            transaction.add_all_copies(effects, &read.missing)?;
         }
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
             let stored_as = StoredAs::storage_kind_of_primary(effect.schema)?;
             for joined in &effect.primary {
-                let parts = wide::split_operation(effect.schema, joined, generation, found)?;
+                let parts =
+                    wide::split_operation(effect.schema, joined, &read.generation, &read.parts)?;
                 let may_miss = wide::can_ignore_missing_parts(effect.schema, joined);
                 let role = if may_miss { Role::DeletedPart(verb) } else { Role::Primary(verb) };
                 for operation in parts {
@@ -71,19 +91,20 @@ impl TransactionPlan {
         }
         // After all primaries: the position of a failed operation then tells primaries from copies.
         if !guards.has_mutation(Mutation::CopiesFirst) {
-            transaction.add_all_copies(effects, missing)?;
+            transaction.add_all_copies(effects, &read.missing)?;
         }
         let partition_key = effects
             .iter()
             .find_map(|effect| effect.as_ref().primary.first())
             .map(|operation| operation.row().partition_key().to_owned())
             .unwrap_or_default();
-        for (row_key, mut delta) in list_deltas(effects) {
+        for (row_key, list) in &read.lists {
+            let mut delta = Cow::Borrowed(&list.delta);
             if guards.has_mutation(Mutation::ListedIdStays) {
-                delta.remove.clear();
+                delta.to_mut().remove.clear();
             }
-            let current = lists.get(&row_key).and_then(Option::as_ref);
-            for operation in delta.list_operations((&partition_key, &row_key), current)? {
+            let keys = (&*partition_key, &**row_key);
+            for operation in delta.list_operations(keys, list.stored.as_ref())? {
                 transaction.push_framework_row(Role::List, operation);
             }
         }
@@ -110,6 +131,20 @@ impl TransactionPlan {
     /// Returns the operations in the order in which they are sent.
     pub(crate) fn planned_operations(&self) -> &[PlannedOperation] {
         &self.planned
+    }
+
+    /// Fails with `TooLarge` if the transaction has more operations than the service takes, with so many
+    /// more to come.
+    pub(crate) fn check_operation_count(&self, table: &str, to_come: usize) -> Result<()> {
+        let operations = self.planned.len() + to_come;
+        if operations <= BATCH_OPERATIONS {
+            return Ok(());
+        }
+        let message = format!(
+            "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {operations}"
+        );
+        let error = Error::new(ErrorKind::TooLarge, message);
+        Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
     }
 
     /// Adds an operation on a row of the framework. The fence must be added last.
@@ -192,6 +227,18 @@ impl TransactionPlan {
                 .map_err(|earlier| taken(earlier, copy))?;
         }
         Ok(())
+    }
+
+    /// Returns the position of the operation at which the transaction failed; `None` if the error is about
+    /// the transaction as a whole.
+    pub(crate) fn failed_position(&self, error: &Error) -> Option<usize> {
+        // A transaction of one operation is sent as a single request, whose error has no position.
+        error.failed_index().or_else(|| (self.planned.len() == 1).then_some(0))
+    }
+
+    /// Returns the verb whose primary or copy the transaction failed at.
+    pub(crate) fn failed_verb(&self, error: &Error) -> Option<usize> {
+        self.verb_at(self.failed_position(error)?)
     }
 
     /// Returns the verb whose primary or copy the operation at this position writes; `None` for

@@ -2,7 +2,7 @@
 
 use super::{
     TokenMaker,
-    change::Unresolved,
+    change::Change,
     effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_of_bag},
     verb::Verb,
 };
@@ -31,22 +31,22 @@ fn loaded_entity<S>(stored: &Stored<S>) -> EntityReadByCaller {
 }
 
 /// Plans the insertion of the entity.
-pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Unresolved> {
-    Unresolved::new(E::SCHEMA, Verb::Insert(validated_rows(entity)?), None)
+pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
+    Change::new(E::SCHEMA, Verb::Insert(validated_rows(entity)?), None)
 }
 
 /// Plans to insert the entity or replace the stored one.
-pub(crate) fn insert_or_replace<E: TableEntity>(entity: &E) -> Result<Unresolved> {
-    Unresolved::new(E::SCHEMA, Verb::InsertOrReplace(validated_rows(entity)?), None)
+pub(crate) fn insert_or_replace<E: TableEntity>(entity: &E) -> Result<Change> {
+    Change::new(E::SCHEMA, Verb::InsertOrReplace(validated_rows(entity)?), None)
 }
 
 /// Plans to insert the entity or merge it into the stored one.
-pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Unresolved> {
-    Unresolved::new(E::SCHEMA, Verb::InsertOrMerge(validated_rows(entity)?), None)
+pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Change> {
+    Change::new(E::SCHEMA, Verb::InsertOrMerge(validated_rows(entity)?), None)
 }
 
 /// Plans to replace the entity under the ETag with which it was read.
-pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Unresolved> {
+pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Change> {
     replace_row_by_entity(stored, &**stored)
 }
 
@@ -55,14 +55,14 @@ pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Unresolved> 
 pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     stored: &Stored<S>,
     entity: &E,
-) -> Result<Unresolved> {
+) -> Result<Change> {
     let rows = validated_rows(entity).map_err(|error| error_with_row_keys(stored.row(), error))?;
-    Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored), rows }, None)
+    Change::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored), rows }, None)
 }
 
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
 /// changed.
-pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {
+pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Change>> {
     let rows =
         validated_rows(&**stored).map_err(|error| error_with_row_keys(stored.row(), error))?;
     // Keys with tokens are compared once the tokens are made: such an entity is always written.
@@ -72,44 +72,44 @@ pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unreso
             return Ok(None);
         }
     }
-    Unresolved::new(E::SCHEMA, Verb::Update { loaded: loaded_entity(stored), rows }, None).map(Some)
+    Change::new(E::SCHEMA, Verb::Update { loaded: loaded_entity(stored), rows }, None).map(Some)
 }
 
 /// Plans to replace the stored entity whatever its ETag.
-pub(crate) fn replace_any_version<E: TableEntity>(entity: &E) -> Result<Unresolved> {
-    Unresolved::new(E::SCHEMA, Verb::ReplaceAny(validated_rows(entity)?), None)
+pub(crate) fn replace_any_version<E: TableEntity>(entity: &E) -> Result<Change> {
+    Change::new(E::SCHEMA, Verb::ReplaceAny(validated_rows(entity)?), None)
 }
 
 /// Plans to set and remove properties under the ETag with which the entity was read.
-pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Unresolved> {
+pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Change> {
     let blobs = patch.take_blobs();
     let (set, remove) =
         patch.into_changes().map_err(|error| error_with_row_keys(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
-    Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded_entity(stored), patch }, None)
+    Change::new(E::SCHEMA, Verb::Patch { loaded: loaded_entity(stored), patch }, None)
 }
 
 /// Plans to set and remove properties of the entity at a point, whatever its ETag.
-pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> Result<Unresolved> {
+pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> Result<Change> {
     let blobs = patch.take_blobs();
     let keys = access.point()?;
     let (set, remove) = patch.into_changes().map_err(|error| error.at_keys(keys.0, keys.1))?;
     let keys = row_of_bag(keys, &Bag::new())?;
     let verb = Verb::PatchAt { keys, patch: PropertyChanges { set, remove, blobs } };
-    Unresolved::new(E::SCHEMA, verb, Some(access))
+    Change::new(E::SCHEMA, verb, Some(access))
 }
 
 /// Plans to delete the entity under the ETag with which it was read. The entity may have been read
 /// as another type, such as a set.
-pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Unresolved> {
-    Unresolved::new(E::SCHEMA, Verb::Delete(loaded_entity(stored)), None)
+pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
+    Change::new(E::SCHEMA, Verb::Delete(loaded_entity(stored)), None)
 }
 
 /// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, a missing entity is
 /// an error.
-pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Unresolved> {
+pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Change> {
     let keys = row_of_bag(access.point()?, &Bag::new())?;
-    Unresolved::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
+    Change::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
 }
 
 /// Returns the effect that replaces a stored entity of the type under its ETag, and keeps nothing
@@ -138,7 +138,7 @@ mod tests {
     use crate::{
         edm::Ticks,
         entity::{Point, Schema, Stored},
-        plan::{change::Unresolved, verb::OnRace},
+        plan::{Change, verb::OnRace},
         prelude::*,
         row::ETag,
     };
@@ -164,11 +164,8 @@ mod tests {
         age: i32,
     }
 
-    fn reaction_to_race(change: Unresolved) -> Option<OnRace> {
-        match change {
-            Unresolved::Ready(change) => change.reaction_to_race(),
-            Unresolved::NeedsTokens(_) => panic!("no key has a token"),
-        }
+    fn reaction_to_race(change: Change) -> Option<OnRace> {
+        change.reaction_to_race()
     }
 
     fn stored<E: TableEntity>(entity: E, family: usize) -> Stored<E> {

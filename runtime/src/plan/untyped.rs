@@ -1,6 +1,6 @@
 //! Plans the verbs on rows without a declared type: one operation each, without a read.
 
-use super::{Change, Effect, change::Unresolved};
+use super::{Change, Effect};
 use crate::{
     batch::{Condition, Operation},
     entity::{DynamicEntity, Stored},
@@ -13,7 +13,7 @@ use crate::{
 /// # Errors
 ///
 /// `is_invalid` if the keys of the entity changed.
-pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Unresolved> {
+pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Change> {
     refuse_changed_keys(stored, entity)?;
     let row = entity.row_to_replace()?;
     let replace = Operation::replace(row.clone(), Condition::unchanged(stored.row())?);
@@ -35,23 +35,23 @@ pub(crate) fn refuse_changed_keys<S>(stored: &Stored<S>, entity: &DynamicEntity)
 }
 
 /// Plans the insertion of an untyped row.
-pub(crate) fn insert_row(row: Row) -> Unresolved {
+pub(crate) fn insert_row(row: Row) -> Change {
     on_row(Operation::insert(row.clone()), Some(row))
 }
 
 /// Plans to insert an untyped row or replace the stored one.
-pub(crate) fn insert_or_replace_row(row: Row) -> Unresolved {
+pub(crate) fn insert_or_replace_row(row: Row) -> Change {
     on_row(Operation::insert_or_replace(row.clone()), Some(row))
 }
 
 /// Plans the deletion of an untyped row under the ETag with which it was read.
-pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Unresolved> {
+pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Change> {
     let (partition_key, row_key) = (stored.partition_key(), stored.row_key());
     let guard = Condition::unchanged(stored.row())?;
     let delete = Operation::delete(partition_key, row_key, guard)?;
     Ok(on_row(delete, None))
 }
 
-fn on_row(operation: Operation, row: Option<Row>) -> Unresolved {
-    Unresolved::Ready(Change::from_effect(Effect::on_primary(None, operation, row)))
+fn on_row(operation: Operation, row: Option<Row>) -> Change {
+    Change::from_effect(Effect::on_primary(None, operation, row))
 }

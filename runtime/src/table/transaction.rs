@@ -22,7 +22,7 @@ use crate::{
     guard::Guard,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
-        self, Change, Unresolved,
+        self, Change,
         outbox::{
             CODE_BYTES, MessageIdentity, StoredMessage, WorkAndConsentCodes, insert_message,
             insert_receipt, message_row,
@@ -56,7 +56,7 @@ pub struct Transaction {
     table: Option<String>,
     /// Whether the caller named the table. If so, every entity of the transaction is written to that table.
     named: bool,
-    verbs: Vec<Unresolved>,
+    verbs: Vec<Change>,
     known: AdmittedChanges,
     /// The partition that the caller named, and the operations and bytes of the messages. The changes are admitted
     /// after these once blind tokens have completed their keys.
@@ -521,13 +521,13 @@ impl Transaction {
     }
 
     fn needs_tokens(&self) -> bool {
-        self.verbs.iter().any(Unresolved::needs_tokens)
+        self.verbs.iter().any(Change::needs_tokens)
     }
 
     fn add_change(
         &mut self,
         declared: Result<Cow<'static, str>>,
-        added: Result<Unresolved>,
+        added: Result<Change>,
     ) -> Result<&mut Self> {
         let verb = self.verbs.len();
         let named = self.table.clone().filter(|_| self.named);
@@ -543,8 +543,8 @@ impl Transaction {
         let declared = &*declared;
         self.take_table_of_entity(declared).map_err(place)?;
         // A verb that needs blind tokens has no keys yet: `commit` admits it.
-        if let Unresolved::Ready(change) = &added {
-            self.known.admit_change(verb, change).map_err(place)?;
+        if !added.needs_tokens() {
+            self.known.admit_change(verb, &added).map_err(place)?;
         }
         self.verbs.push(added);
         Ok(self)

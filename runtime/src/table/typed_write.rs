@@ -17,7 +17,7 @@ use crate::{
         change_tokens::fill_tokens_of_change,
         commit::{Committed, CommittedChange, commit_changes},
     },
-    plan::{self, Change, Unresolved},
+    plan::{self, Change},
     row::Row,
     store::backoff::{self, Attempt},
 };
@@ -369,9 +369,9 @@ impl<E: TableEntity> Table<E> {
     async fn write_change(
         &self,
         name: &'static str,
-        verb: Result<Unresolved>,
+        change: Result<Change>,
     ) -> Result<(CommittedChange, BackgroundWork)> {
-        let written = async { self.commit_change(&self.resolve_change(verb).await?).await };
+        let written = async { self.commit_change(&self.resolve_change(change).await?).await };
         self.client.store().usage.run_verb(name, &self.name, pin!(written)).await
     }
 
@@ -383,17 +383,21 @@ impl<E: TableEntity> Table<E> {
         Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
     }
 
-    /// Puts blind tokens into the keys of a verb.
-    pub(super) async fn resolve_change(&self, verb: Result<Unresolved>) -> Result<Change> {
-        let verb = verb.map_err(|error| error.in_table(&self.name))?;
-        fill_tokens_of_change(self.client.outbox(), &self.name, verb).await
+    /// Puts blind tokens into the keys of a change that lacks them.
+    pub(super) async fn resolve_change(&self, change: Result<Change>) -> Result<Change> {
+        let change = change.map_err(|error| error.in_table(&self.name))?;
+        match change.needs_tokens() {
+            // Boxed: few types have tokens in keys, and each write would have room for this future.
+            true => Box::pin(fill_tokens_of_change(self.client.outbox(), &self.name, change)).await,
+            false => Ok(change),
+        }
     }
 
     /// Writes an entity. Returns it as the store has it now: read back from the row, so that times are
     /// cut and skipped fields are empty as they will be on the next read.
-    async fn put_entity(&self, name: &'static str, verb: Result<Unresolved>) -> Result<Stored<E>> {
+    async fn put_entity(&self, name: &'static str, change: Result<Change>) -> Result<Stored<E>> {
         let written = async {
-            let change = self.resolve_change(verb).await?;
+            let change = self.resolve_change(change).await?;
             // Before the write: a verb that took effect cannot fail because its row does not read back.
             let read_back = self.read_back(change.known_primary().ok_or_else(no_answer_error)?)?;
             Ok((read_back, self.commit_change(&change).await?))

@@ -9,7 +9,7 @@ use crate::{
         home::{table_of_path, table_of_stored, table_to_replace_in},
     },
     error::Result,
-    plan::{self, Unresolved},
+    plan::{self, Change},
     query::decode::decode_required,
     row::Row,
 };
@@ -25,7 +25,7 @@ pub enum BulkVerb {
 
 /// A planned change of one entity. [`Writable`], [`Rewritable`] and [`Deletable`] make it.
 #[derive(Debug, Clone)]
-pub struct BulkChange(pub(in crate::table) Unresolved);
+pub struct BulkChange(pub(in crate::table) Change);
 
 /// An entity, a value of a set, or a reference to one: what can be inserted in bulk.
 #[diagnostic::on_unimplemented(

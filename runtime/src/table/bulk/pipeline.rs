@@ -31,7 +31,7 @@ use crate::{
         change_tokens::fill_tokens_of_change, commit::commit_changes,
         registration::register_partitions,
     },
-    plan::{Change, Unresolved},
+    plan::Change,
     table::{Client, job::Listener, writable::Rewritable},
     timers,
 };
@@ -100,7 +100,7 @@ impl Pipeline {
     pub(super) async fn add_item(
         &mut self,
         table: String,
-        verb: Result<Unresolved>,
+        verb: Result<Change>,
         done_when_missing: bool,
     ) {
         let change = match verb {

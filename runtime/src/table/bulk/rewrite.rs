@@ -8,7 +8,7 @@ use crate::{
     entity::Stored,
     error::{BoxError, Error, Result, ServiceCode},
     outbox::{change_tokens::fill_tokens_of_change, commit::commit_changes},
-    plan::{Change, Unresolved},
+    plan::Change,
     store::{
         backoff::{self, Attempt},
         sealing::open::ReadAs,
@@ -59,7 +59,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     }
 
     /// Changes an entity and plans its replacement under the ETag that was read.
-    fn apply_and_plan(&mut self, mut stored: Stored<T>) -> Result<Unresolved> {
+    fn apply_and_plan(&mut self, mut stored: Stored<T>) -> Result<Change> {
         match (self.change)(&mut stored) {
             Ok(()) => T::replacement(&stored).map(|change| change.0),
             Err(reason) => {

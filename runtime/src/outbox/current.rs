@@ -1,0 +1,47 @@
+//! The stage that finds the effects of changes: reads the stored primary of each change that depends on it.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use super::{change_tokens::plan_effect, expired::ExpiredRowsInTheWay, state::Outbox};
+use crate::{
+    error::Result,
+    plan::{Change, Effect, Planned},
+};
+
+/// Returns the effects of changes, in their order. An insert whose key an expired row occupied, as `expired`
+/// holds it, replaces that row.
+pub(super) async fn effects_of_changes(
+    outbox: &Outbox,
+    table: &str,
+    changes: &[Change],
+    expired: &ExpiredRowsInTheWay,
+) -> Result<Vec<Arc<Effect>>> {
+    let effects = changes.iter().enumerate().map(|(verb, change)| async move {
+        match expired.replacement_effect_of_verb(verb) {
+            Some(effect) => Ok(effect),
+            None => effect_of_change(outbox, table, verb, change).await,
+        }
+    });
+    try_join_all(effects).await
+}
+
+/// Returns the effect of a change. Reads the primary first if the change depends on it.
+async fn effect_of_change(
+    outbox: &Outbox,
+    table: &str,
+    index: usize,
+    change: &Change,
+) -> Result<Arc<Effect>> {
+    let verb = match change.planned() {
+        Planned::Effect(effect) => return Ok(effect.clone()),
+        Planned::Verb(verb) => verb,
+    };
+    // Read anew at each attempt: the effect depends on the primary that it was derived from.
+    let (keys, may_end_torn) = (verb.keys(), verb.may_end_torn_entity());
+    let row = outbox.store.read_to_overwrite(table, keys, verb.schema(), may_end_torn).await?;
+    let plan = || verb.effect_on_primary(row.as_ref());
+    let effect = plan_effect(outbox, table, verb.token_maker(), plan).await;
+    effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
+}

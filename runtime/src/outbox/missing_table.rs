@@ -1,0 +1,39 @@
+//! Creates the table of a period where the first entity of that period is written.
+
+use super::state::Outbox;
+use crate::{
+    entity::Schema, error::Result, guard::Guard, plan::Change, store::dated::create_dated_table,
+};
+
+/// Creates the missing table of changes that insert into a dated table. Returns `false` without an
+/// insert or a dated table: an entity to change or delete cannot be in a missing table.
+pub(super) async fn make_dated_table(
+    outbox: &Outbox,
+    table: &str,
+    changes: &[Change],
+) -> Result<bool> {
+    let schemas =
+        changes.iter().filter(|change| change.may_insert_entity()).filter_map(Change::schema);
+    match schemas.into_iter().find(|schema| schema.dated.is_some()) {
+        Some(schema) => create_table_of_period(outbox, schema, table).await,
+        None => Ok(false),
+    }
+}
+
+/// Creates a table if its name is that of a dated table of the entity; returns `false` if it is not.
+///
+/// # Errors
+///
+/// `is_not_found`, naming the floor, for a table below it.
+pub(crate) async fn create_table_of_period(
+    outbox: &Outbox,
+    schema: &'static Schema,
+    table: &str,
+) -> Result<bool> {
+    let Some(dated) = schema.dated.as_ref() else { return Ok(false) };
+    let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
+    let reads_floor = outbox.guards.guard_holds(Guard::FloorRead);
+    create_dated_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
+    // A table that another writer made meanwhile serves too.
+    Ok(true)
+}

@@ -1,0 +1,56 @@
+//! The stage of wide entities: the rows in which an entity is stored, where they are more than one.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::state::Outbox;
+use crate::{
+    address::RowAt,
+    entity::Schema,
+    error::Result,
+    plan::{
+        Effect, Role, TransactionPlan,
+        wide::{maximum_parts_of_versions, row_key_of_part},
+    },
+    row::{ETag, Row},
+};
+
+/// Returns a random id by which parts of wide entities are known to be written together; empty
+/// without a wide entity.
+pub(super) fn new_generation(outbox: &Outbox, effects: &[Arc<Effect>]) -> String {
+    let is_wide = |effect: &Arc<Effect>| effect.schema.is_some_and(Schema::is_wide);
+    if effects.iter().any(is_wide) { outbox.store.random.random_id() } else { String::new() }
+}
+
+/// Returns whether a transaction writes a row of the entity whose primary is `holder`.
+pub(super) fn writes_entity(
+    transaction: &TransactionPlan,
+    schema: &'static Schema,
+    holder: &Row,
+) -> Result<bool> {
+    let parts = if schema.is_wide() { maximum_parts_of_versions(schema) } else { 1 };
+    let mut is_written = transaction.position_of_row_key(holder.row_key()).is_some();
+    for part in 2..=parts {
+        let key = row_key_of_part(holder.row_key(), part)?;
+        is_written |= transaction.position_of_row_key(&key).is_some();
+    }
+    Ok(is_written)
+}
+
+/// Reads the ETags of the parts of a wide entity that a verb deletes, by RowKey; `None` for a
+/// missing part.
+pub(super) async fn etags_of_parts(
+    outbox: &Outbox,
+    table: &str,
+    transaction: &TransactionPlan,
+    verb: usize,
+) -> Result<HashMap<String, Option<ETag>>> {
+    let mut found = HashMap::new();
+    for planned in transaction.planned_operations() {
+        if matches!(planned.role, Role::DeletedPart(of) if of == verb) {
+            let (partition_key, row_key) = planned.operation.row().keys();
+            let row = outbox.store.read_row(RowAt::new(table, partition_key, row_key)).await?;
+            found.insert(row_key.to_owned(), row.and_then(|row| row.etag()));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,185 @@
+//! Sends the transaction of one attempt, and judges why it failed by the row at which it failed.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::{
+    claims::ClaimWithReservations,
+    expired::{ExpiredHolder, ExpiredRowsInTheWay},
+    failure_cause::{FailureCause, workers_behind_error},
+    outbox_plan::OutboxPlan,
+    parts::{etags_of_parts, writes_entity},
+    state::Outbox,
+    unique_violation::OccupiedLocalCopy,
+};
+use crate::{
+    batch::{Deadline, Written},
+    error::{Error, Result},
+    key::Family,
+    plan::{Change, Effect, RowsRead, TransactionPlan},
+    row::Row,
+    store::sealing::plan::OperationToSeal,
+};
+
+/// A transaction to send, with what its attempt has read for it.
+pub(super) struct Sending<'p> {
+    pub(super) outbox: &'p Arc<Outbox>,
+    pub(super) table: &'p str,
+    pub(super) changes: &'p [Change],
+    pub(super) effects: &'p [Arc<Effect>],
+    pub(super) read: RowsRead,
+    pub(super) expired: &'p ExpiredRowsInTheWay,
+    /// Whether an insert may replace an expired row in its way. Not that of a move, which judges by itself
+    /// what is in its way.
+    pub(super) may_replace_expired: bool,
+    /// The last moment at which the transaction may be sent; `None` if it is not bound.
+    pub(super) deadline: Option<&'p Deadline>,
+}
+
+/// What follows after a transaction failed.
+enum NextStep {
+    /// Plan it again from the rows that were read.
+    PlanAgain,
+    /// Read everything again: another writer was first.
+    ReadAgain,
+}
+
+impl Sending<'_> {
+    /// Sends the transaction. Plans and sends it again if a row of the framework was not as
+    /// planned. Returns the transaction as it was sent and its answers; `None` if another writer was first,
+    /// so that everything has to be read again.
+    pub(super) async fn send(
+        mut self,
+        mut transaction: TransactionPlan,
+        outbox_rows: &mut Option<OutboxPlan<'_>>,
+        claims: Option<&ClaimWithReservations>,
+    ) -> Result<Option<(TransactionPlan, Vec<Written>)>> {
+        let mut looked_up = HashSet::new();
+        loop {
+            if let Some(rows) = outbox_rows {
+                rows.add_rows(self.outbox, &mut transaction, claims).await?;
+            }
+            let sent = write_transaction(self.outbox, self.table, &transaction, self.deadline);
+            let failure = match sent.await {
+                Ok(written) => return Ok(Some((transaction, written))),
+                Err(error) => error,
+            };
+            // Boxed: the future of every write would have room for it.
+            let next = self.judge_failure(failure, &transaction, outbox_rows, &mut looked_up);
+            match Box::pin(next).await? {
+                NextStep::PlanAgain => {}
+                NextStep::ReadAgain => return Ok(None),
+            }
+            // The plan is made anew each time, since a row that is missing changes its positions.
+            transaction = TransactionPlan::new(self.effects, &self.read, self.outbox.guards)?;
+        }
+    }
+
+    /// Returns what follows after a failure, or the error for the caller.
+    async fn judge_failure(
+        &mut self,
+        failure: Error,
+        transaction: &TransactionPlan,
+        outbox_rows: &mut Option<OutboxPlan<'_>>,
+        looked_up: &mut HashSet<usize>,
+    ) -> Result<NextStep> {
+        match FailureCause::find_cause(&failure, transaction, self.changes) {
+            FailureCause::Caller(verb) => {
+                if self.is_expired_in_the_way(verb, &failure).await? {
+                    return Ok(NextStep::ReadAgain);
+                }
+                // A lost race of the caller's own condition is not retried: only the caller can judge
+                // it.
+                Err(failure.at_operation(verb))
+            }
+            FailureCause::OccupiedKey(verb, family, copy) => {
+                self.judge_occupied_copy(failure, transaction, verb, (family, copy)).await
+            }
+            // The retries below end: each copy is left out once, and each dirty row is merged once.
+            //
+            // A copy that was not there to be deleted is left out of this plan only. A writer that creates it
+            // changes the primary's ETag as well, and a new plan from that version deletes it.
+            FailureCause::MissingCopy(row_key) if self.read.missing.insert(row_key.clone()) => {
+                Ok(NextStep::PlanAgain)
+            }
+            FailureCause::MissingPart(verb) if looked_up.insert(verb) => {
+                let parts = etags_of_parts(self.outbox, self.table, transaction, verb).await?;
+                if parts.values().all(Option::is_none) {
+                    return Err(failure.at_operation(verb));
+                }
+                self.read.parts.extend(parts);
+                Ok(NextStep::PlanAgain)
+            }
+            // A part that was found has changed since.
+            FailureCause::MissingPart(_) => Ok(NextStep::ReadAgain),
+            FailureCause::OutboxRow(role)
+                if outbox_rows
+                    .as_mut()
+                    .is_some_and(|rows| rows.prepare_retry(self.outbox, role)) =>
+            {
+                Ok(NextStep::PlanAgain)
+            }
+            FailureCause::MissingCopy(_) | FailureCause::OutboxRow(_) | FailureCause::Other => {
+                Err(failure.without_operation())
+            }
+            FailureCause::Race => Ok(NextStep::ReadAgain),
+            FailureCause::WorkersBehind(dirty) => {
+                let primary =
+                    outbox_rows.as_ref().and_then(|rows| rows.primary_of_dirty_row(dirty));
+                Err(primary.map_or(failure, workers_behind_error))
+            }
+        }
+    }
+
+    /// Judges a local copy that could not be inserted. The store's error tells only that a row exists.
+    /// Reading the row tells to whom it belongs.
+    async fn judge_occupied_copy(
+        &self,
+        failure: Error,
+        transaction: &TransactionPlan,
+        verb: usize,
+        (family, copy): (&'static Family, &Row),
+    ) -> Result<NextStep> {
+        let (table, Some(effect)) = (self.table, self.effects.get(verb)) else {
+            return Err(failure);
+        };
+        let occupied = OccupiedLocalCopy { table, copy, family, effect };
+        let Some(violation) = occupied.find_violation(self.outbox).await? else {
+            return Ok(NextStep::ReadAgain);
+        };
+        if let (Some(row), Some(schema)) = (violation.expired, effect.schema)
+            && !writes_entity(transaction, schema, &row)?
+        {
+            let table = table.to_owned();
+            self.expired.add_holders([ExpiredHolder { table, schema, row }]);
+        }
+        Err(violation.error.at_operation(verb))
+    }
+
+    /// Returns whether a verb failed because of an expired row: an insert found one in its way, or
+    /// the one that it was to replace has been renewed or swept meanwhile.
+    async fn is_expired_in_the_way(&self, verb: usize, failure: &Error) -> Result<bool> {
+        // This insert was to replace an expired row. A lost race means that it was renewed or
+        // swept.
+        if self.expired.forget_replaced(verb) {
+            return Ok(failure.lost_race());
+        }
+        if !failure.row_exists() || !self.may_replace_expired {
+            return Ok(false);
+        }
+        let Some(change) = self.changes.get(verb) else { return Ok(false) };
+        self.expired.can_retry_occupied_insert(self.outbox, self.table, (verb, change)).await
+    }
+}
+
+/// Sends the operations of a transaction, and returns the answer to each.
+pub(super) async fn write_transaction(
+    outbox: &Outbox,
+    table: &str,
+    transaction: &TransactionPlan,
+    deadline: Option<&Deadline>,
+) -> Result<Vec<Written>> {
+    transaction.check_operation_count(table, 0)?;
+    let planned = transaction.planned_operations().iter();
+    let to_seal = planned.map(|one| OperationToSeal::new(one.operation.clone(), one.stored_as));
+    outbox.store.seal_and_write(table, to_seal.collect(), deadline).await
+}
