@@ -441,7 +441,7 @@ async fn a_range_of_names_is_a_filter_that_cosmos_is_not_sent() {
     azure.tables(list("Logs2014", "Logs2016")).await.unwrap();
     let filters = fake.asked().into_iter().map(|asked| {
         let filter =
-            asked.url.split_once("/Tables?%24filter=").expect("a filter").1.replace("%20", " ");
+            asked.url.split_once("/Tables?$filter=").expect("a filter").1.replace("%20", " ");
         filter.replace("%27", "'").replace("%28", "(").replace("%29", ")")
     });
     assert_eq!(
