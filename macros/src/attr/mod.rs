@@ -196,19 +196,20 @@ impl Setting {
     /// Returns the text that was meant by a value without quotes, or by a text in parentheses.
     fn meant_text(&self) -> Option<String> {
         match &self.value {
-            // A key is a template, in which a field has braces.
-            SettingValue::Value(value) if self.name().ends_with("_key") => {
-                matches!(&**value, Expr::Path(_))
-                    .then(|| format!("{{{}}}", names::source_text(value)))
-            }
-            SettingValue::Value(value) => {
-                matches!(&**value, Expr::Path(_)).then(|| names::source_text(value))
+            SettingValue::Value(value) if matches!(&**value, Expr::Path(_)) => {
+                let name = names::source_text(value);
+                Some(if self.is_template() { format!("{{{name}}}") } else { name })
             }
             SettingValue::List(_, inner) => {
                 syn::parse2::<LitStr>(inner.clone()).ok().map(|text| text.value())
             }
-            SettingValue::Nothing | SettingValue::Missing => None,
+            SettingValue::Nothing | SettingValue::Missing | SettingValue::Value(_) => None,
         }
+    }
+
+    /// Returns whether the value is the template of a key, in which a field has braces.
+    fn is_template(&self) -> bool {
+        self.name().ends_with("_key")
     }
 
     /// Reads a setting with a path, such as `validate = check_it`. `place` says where the path leads.
