@@ -145,6 +145,9 @@ pub(crate) enum Command {
     },
     /// Print an address with which others may use a table of Azure for a while
     Sas(Sas),
+    /// Check a service against what the library promises, in tables of its own that are deleted afterwards
+    #[cfg(feature = "azure")]
+    CheckService(CheckService),
     /// Write a script that completes commands in a shell
     Completions {
         /// The shell
@@ -300,6 +303,19 @@ pub(crate) struct Sas {
     /// Only rows up to this PartitionKey
     #[arg(long, value_name = "PARTITION")]
     pub(crate) to: Option<String>,
+}
+
+#[cfg(feature = "azure")]
+#[derive(Debug, Parser)]
+pub(crate) struct CheckService {
+    /// The store: `azure:`, or an emulator
+    pub(crate) store: String,
+    /// Write the report to FILE.md and FILE.json too; neither may exist
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Run this part alone; may be repeated, all parts without it
+    #[arg(long, value_enum, value_name = "PART")]
+    pub(crate) only: Vec<crate::check::Part>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,8 @@ mod identity;
 mod store;
 mod blobs;
 mod output;
+#[cfg(feature = "azure")]
+mod check;
 mod commands;
 
 use std::process::ExitCode;

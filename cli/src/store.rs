@@ -85,19 +85,45 @@ fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
 
 #[cfg(feature = "azure")]
 fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
-    use entable::{Azure, AzureOptions, RetryPolicy};
-    let options = if let Some(account) = name.strip_prefix(AZURE) {
-        azure_options(&Variables::of(account)?)?
+    use entable::{Azure, RetryPolicy};
+    let azure = Azure::new(service_options(name)?)?;
+    Ok(Client::builder().account(&azure).retry(RetryPolicy::default()))
+}
+
+/// Returns the options by which the service is reached that an argument names.
+#[cfg(feature = "azure")]
+pub(crate) fn service_options(name: &str) -> Result<entable::AzureOptions, Failure> {
+    use entable::AzureOptions;
+    refuse_secret(name)?;
+    if let Some(account) = name.strip_prefix(AZURE) {
+        azure_options(&Variables::of(account)?)
     } else if is_loopback(name) {
-        AzureOptions::emulator().endpoint(name)?
+        Ok(AzureOptions::emulator().endpoint(name)?)
+    } else if !is_service(name) {
+        Err(Failure::usage(format!("`{name}` is a file, and only services can be asked for this")))
     } else {
         let message = format!(
             "`{name}` needs credentials: put a connection string into ENTABLE_CONNECTION_STRING, or the account into \
              ENTABLE_ACCOUNT to use an identity, and name the store `azure:`"
         );
-        return Err(Failure::usage(message));
+        Err(Failure::usage(message))
+    }
+}
+
+/// Returns the secrets in the connection string of a store, for texts that must not show them. Empty for other
+/// credentials.
+#[cfg(feature = "azure")]
+pub(crate) fn secrets(name: &str) -> Vec<String> {
+    let names = name.strip_prefix(AZURE).and_then(|account| Variables::of(account).ok());
+    let text = names.and_then(|names| {
+        variable_or_file(&names.connection, &names.connection_file).ok().flatten()
+    });
+    let text = text.unwrap_or_default();
+    let settings = text.trim().split([';', '&', '?']).filter_map(|setting| setting.split_once('='));
+    let is_secret = |name: &str| {
+        ["accountkey", "sharedaccesssignature", "sig"].contains(&&*name.trim().to_ascii_lowercase())
     };
-    Ok(Client::builder().account(&Azure::new(options)?).retry(RetryPolicy::default()))
+    settings.filter(|(name, _)| is_secret(name)).map(|(_, value)| value.trim().to_owned()).collect()
 }
 
 /// Returns whether the address is one of this machine: the well-known key is sent nowhere else.

@@ -1015,6 +1015,61 @@ mod on_azure {
         assert!(!methods.is_empty() && methods.iter().all(|method| method == "GET"), "{methods:?}");
     }
 
+    #[test]
+    fn only_services_are_checked() {
+        let place = Place::filled();
+        place.run(&["check-service", "staff.db"]).fails(2, "`staff.db` is a file");
+        place
+            .run(&["check-service", "https://contoso.table.core.windows.net"])
+            .fails(2, "credentials");
+        fs::write(place.path("taken.json"), "kept").unwrap();
+        let taken = ["check-service", "http://127.0.0.1:9/devstoreaccount1", "--report", "taken"];
+        place.run(&taken).fails(4, "taken.json");
+        assert_eq!(place.read("taken.json"), "kept");
+    }
+
+    /// The emulator is known to differ in promises about comparisons and limits, and in nothing else.
+    #[test]
+    #[ignore = "needs the emulator, whose connection string is in ENTABLE_AZURITE"]
+    fn the_emulator_is_checked() {
+        let connection = std::env::var("ENTABLE_AZURITE").unwrap();
+        let place = Place::filled();
+        fs::write(place.path("connection.txt"), &connection).unwrap();
+        let file = [("ENTABLE_CONNECTION_STRING_FILE", "connection.txt")];
+        let check = ["--json", "check-service", "azure:", "--report", "found"];
+        let run = run_in(place.0.path(), &check, "", &file);
+        let run = run.fails(5, "points from what is promised");
+        let report: Json = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(serde_json::from_str::<Json>(&place.read("found.json")).unwrap(), report);
+        let names = |part: &Json| -> Vec<String> {
+            let found = part.as_array().unwrap().iter().filter(|one| !one["found"].is_null());
+            found.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let broken = names(&report["promises"]["broken"]);
+        for known in
+            ["table::list_is_sorted", "value::double_negative_zero", "filter::negative_numbers"]
+        {
+            assert!(broken.iter().any(|name| name == known), "{known}: {broken:?}");
+        }
+        let topics = ["compare", "filter", "limit", "page", "table", "value"];
+        let is_known = |name: &String| topics.contains(&name.split("::").next().unwrap());
+        assert!(broken.iter().all(is_known), "{broken:?}");
+        assert_eq!(report["differences"], broken.len());
+        for (part, tried) in [("patterns", 12), ("lost_answers", 14)] {
+            assert_eq!(report[part].as_array().unwrap().len(), tried);
+            assert!(names(&report[part]).is_empty(), "{part}: {}", report[part]);
+        }
+        assert_eq!(report["timings"].as_array().unwrap().len(), 4);
+        // What a user sends to others: neither the account nor its key.
+        let key = connection.split("AccountKey=").nth(1).unwrap().split(';').next().unwrap();
+        for text in [&run.out, &run.err, &place.read("found.md"), &place.read("found.json")] {
+            assert!(!text.contains(key) && !text.contains("devstoreaccount1"), "{text}");
+        }
+        assert!(place.read("found.md").contains("### value::double_negative_zero"));
+        let tables = run_in(place.0.path(), &["tables", "azure:"], "", &file).ok();
+        assert!(!tables.contains("Check"), "{tables}");
+    }
+
     /// The chapter "from a file on a laptop to Azure", as it is written.
     #[test]
     #[ignore = "needs the emulator, whose connection string is in ENTABLE_AZURITE"]

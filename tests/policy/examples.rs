@@ -24,6 +24,7 @@ const EACH_METHOD_OF: [&str; 57] = [
     "Condition",
     "CostClass",
     "CreateTables",
+    "CreateTables",
     "Cursor",
     "Dropped",
     "DynamicEntity",

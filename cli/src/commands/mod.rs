@@ -5,6 +5,8 @@ mod change;
 mod moving;
 mod file;
 mod sas;
+#[cfg(feature = "azure")]
+mod check_service;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -57,6 +59,8 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         }
         Command::Verify { store, copy: false, keep: _ } => file::verify(output, &store).await,
         Command::Compact { store } => file::compact(output, &store).await,
+        #[cfg(feature = "azure")]
+        Command::CheckService(args) => check_service::check_service(output, args).await,
         Command::Completions { shell } => completions(output, shell),
         Command::Man { command } => manual(output, &command),
     }

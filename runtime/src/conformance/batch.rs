@@ -1,8 +1,6 @@
 //! Entity group transactions: what may stand in one, and that all of it happens or nothing.
 
-use super::setup::{
-    Setup, bare, delete, etag, expected, filter, fresh_name, refused, row, version,
-};
+use super::setup::{Setup, bare, delete, etag, expected, filter, refused, row, version};
 use crate::batch::{Condition, Operation};
 
 fn insert(row_key: &str) -> Operation {
@@ -209,7 +207,7 @@ pub async fn single_operation(s: &Setup) {
 
 /// 5.2: a transaction in a missing table is 404 `TableNotFound`.
 pub async fn batch_without_table(s: &Setup) {
-    let missing = s.at(&fresh_name());
+    let missing = s.at(&s.fresh_name());
     let error = refused(missing.all_of(inserts(2)).await, 404, "TableNotFound");
     assert_eq!(error.failed_index().unwrap_or(0), 0);
 }

@@ -1,6 +1,6 @@
 //! Single operations without a condition, as the table of section 3 has them.
 
-use super::setup::{Setup, bare, delete, etag, expected, fresh_name, refused, row};
+use super::setup::{Setup, bare, delete, etag, expected, refused, row};
 use crate::{
     batch::{Condition, Operation},
     edm::Value,
@@ -158,7 +158,7 @@ macro_rules! without_a_table {
     ($($name:ident: $verb:literal, $operation:expr;)*) => {
         $(#[doc = concat!("3: ", $verb, " in a missing table is 404 `TableNotFound`.")]
         pub async fn $name(s: &Setup) {
-            let missing = s.at(&fresh_name());
+            let missing = s.at(&s.fresh_name());
             let error = refused(missing.one($operation).await, 404, "TableNotFound");
             assert!(error.is_not_found());
         })*
@@ -176,12 +176,12 @@ without_a_table! {
 
 /// 3: a read in a missing table is 404 `TableNotFound`.
 pub async fn read_without_table(s: &Setup) {
-    refused(s.at(&fresh_name()).try_get("p", "r").await, 404, "TableNotFound");
+    refused(s.at(&s.fresh_name()).try_get("p", "r").await, 404, "TableNotFound");
 }
 
 /// 3: a query of a missing table is 404 `TableNotFound`.
 pub async fn query_without_table(s: &Setup) {
-    let missing = s.at(&fresh_name());
+    let missing = s.at(&s.fresh_name());
     let result = missing.try_page(&super::setup::filter(""), None, None).await;
     refused(result, 404, "TableNotFound");
 }

@@ -16,6 +16,8 @@
 //! # }
 //! ```
 //!
+//! [`survey`] tries all promises on a service that a program has at hand, and returns those that it breaks.
+//!
 //! Promises of queues are in [`queue`], with numbers of their own; [`queue_suite!`] tries them.
 //!
 //! [`queue_suite!`]: crate::queue_suite
@@ -47,9 +49,11 @@ pub mod queue;
 pub mod select;
 mod setup;
 mod suite;
+mod survey;
 pub mod table;
 pub mod value;
 
 pub use queue::QueueSetup;
 pub use setup::Setup;
 pub use suite::{PROMISES, Trial, block_on, try_promise};
+pub use survey::{Difference, SurveyReport, delete_tables, survey};

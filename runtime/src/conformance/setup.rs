@@ -19,11 +19,8 @@ use crate::{
 pub struct Setup {
     backend: Arc<dyn Backend>,
     table: String,
-}
-
-/// Returns a table name that nobody has used.
-pub(super) fn fresh_name() -> String {
-    format!("T{}", Uuid::new_v4().simple())
+    /// The beginning of the names of all tables that the promise creates.
+    prefix: Arc<str>,
 }
 
 /// Returns a row with these properties. Writes nothing.
@@ -80,21 +77,33 @@ pub(super) struct GoodPage {
 }
 
 impl Setup {
-    /// A new table of `backend`.
+    /// Creates a table of `backend`. Panics if that fails.
     pub async fn new(backend: impl Backend) -> Self {
-        let setup = Self { backend: Arc::new(backend), table: fresh_name() };
+        Self::with_prefix(Arc::new(backend), "T").await
+    }
+
+    /// Creates a table of `backend` whose name begins with `prefix`, of at most 20 letters and digits. Panics
+    /// if that fails.
+    pub(super) async fn with_prefix(backend: Arc<dyn Backend>, prefix: &str) -> Self {
+        let mut setup = Self { backend, table: String::new(), prefix: prefix.into() };
+        setup.table = setup.fresh_name();
         setup.create(&setup.table).await.expect("the table can be created");
         setup
     }
 
+    /// Returns a table name that nobody has used. It begins with the setup's prefix.
+    pub(super) fn fresh_name(&self) -> String {
+        format!("{}{}", self.prefix, Uuid::new_v4().simple())
+    }
+
     /// Returns a setup of the same table whose requests go through `backend`, a layer.
     pub(super) fn through(&self, backend: impl Backend) -> Self {
-        Self { backend: Arc::new(backend), table: self.table.clone() }
+        Self { backend: Arc::new(backend), ..self.clone() }
     }
 
     /// Returns a setup of the same backend with another table, which need not exist.
     pub(super) fn at(&self, table: &str) -> Self {
-        Self { backend: self.backend.clone(), table: table.to_owned() }
+        Self { table: table.to_owned(), ..self.clone() }
     }
 
     pub(super) fn backend(&self) -> Arc<dyn Backend> {

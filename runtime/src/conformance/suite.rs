@@ -138,6 +138,18 @@ macro_rules! promise_tests {
     };
 }
 
+/// The names and functions of promises, as their list calls for them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! promise_trials {
+    ($($topic:ident { $($promise:ident)* })*) => {
+        &[$($((
+            concat!(stringify!($topic), "::", stringify!($promise)),
+            |setup| Box::pin(async move { $crate::conformance::$topic::$promise(&setup).await }),
+        )),*),*]
+    };
+}
+
 /// The names of promises, as their list calls for them.
 #[doc(hidden)]
 #[macro_export]

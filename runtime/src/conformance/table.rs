@@ -1,6 +1,6 @@
 //! Tables: names and life.
 
-use super::setup::{Setup, fresh_name, refused, row_keys};
+use super::setup::{Setup, refused, row_keys};
 use crate::backend::NameRange;
 
 /// 3: a created table is listed by its name.
@@ -33,7 +33,7 @@ pub async fn reached_in_any_case(s: &Setup) {
 
 /// 2.2: a name is listed in the case in which it was created.
 pub async fn name_keeps_its_case(s: &Setup) {
-    let name = format!("Mixed{}Case", fresh_name());
+    let name = format!("{}MixedCase", s.fresh_name());
     s.create(&name).await.expect("created");
     assert!(s.table_names().await.contains(&name));
 }
@@ -54,7 +54,7 @@ pub async fn delete_in_any_case(s: &Setup) {
 
 /// 3: deleting a missing table is 404 `ResourceNotFound`.
 pub async fn delete_missing_table(s: &Setup) {
-    assert!(refused(s.drop_table(&fresh_name()).await, 404, "ResourceNotFound").is_not_found());
+    assert!(refused(s.drop_table(&s.fresh_name()).await, 404, "ResourceNotFound").is_not_found());
 }
 
 /// 2.2: a name is not looked at on delete: an impossible one is 404 `ResourceNotFound`.
@@ -75,7 +75,7 @@ pub async fn recreated_is_empty(s: &Setup) {
 
 /// 2: rows of two tables are apart.
 pub async fn tables_are_apart(s: &Setup) {
-    let other = s.at(&fresh_name());
+    let other = s.at(&s.fresh_name());
     other.create(other.table()).await.expect("created");
     s.given("p", "r", &[("P", 1.into())]).await;
     other.given("p", "r", &[("P", 2.into())]).await;
@@ -85,7 +85,7 @@ pub async fn tables_are_apart(s: &Setup) {
 
 /// 3: tables are listed in the order of their names, whatever the case.
 pub async fn list_is_sorted(s: &Setup) {
-    let base = fresh_name();
+    let base = s.fresh_name();
     for end in ["b", "C", "a"] {
         s.create(&format!("{base}{end}")).await.expect("created");
     }
@@ -96,7 +96,7 @@ pub async fn list_is_sorted(s: &Setup) {
 
 /// 3: a list of the names in a range has each of them, both ends included.
 pub async fn list_of_a_range(s: &Setup) {
-    let base = fresh_name();
+    let base = s.fresh_name();
     let table = |end: u32| format!("{base}{end:04}");
     for end in [1, 2, 3, 5, 6] {
         s.create(&table(end)).await.expect("created");
@@ -140,10 +140,15 @@ refused_names! {
 
 /// 2.2: a name has 3 to 63 characters.
 pub async fn name_lengths(s: &Setup) {
-    let longest = format!("{:a<63}", fresh_name());
+    let fresh = s.fresh_name();
+    let longest = format!("{fresh:a<63}");
     s.create(&longest).await.expect("created");
     assert!(s.table_names().await.contains(&longest));
-    let shortest = format!("z{}", &fresh_name()[31..]);
+    let shortest = format!("z{}", &fresh[fresh.len() - 2..]);
+    // A name of three characters may be that of somebody's table, which has to stay.
+    if s.table_names().await.iter().any(|name| name.eq_ignore_ascii_case(&shortest)) {
+        return;
+    }
     match s.create(&shortest).await {
         Ok(()) => s.drop_table(&shortest).await.expect("deleted"),
         Err(error) => assert!(error.is_conflict(), "{error}"),
