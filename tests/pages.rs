@@ -77,9 +77,13 @@ fn every_link_leads_somewhere() {
             if target.starts_with("https://") && own.is_none() {
                 continue;
             }
-            assert!(page != "README.md" || own.is_some(), "{target} is dead on the registry's page");
+            assert!(
+                page != "README.md" || own.is_some(),
+                "{target} is dead on the registry's page"
+            );
             links += 1;
-            let (file, anchor) = own.unwrap_or(target).split_once('#').unwrap_or((own.unwrap_or(target), ""));
+            let (file, anchor) =
+                own.unwrap_or(target).split_once('#').unwrap_or((own.unwrap_or(target), ""));
             let path = workspace().join(&page);
             let path = match (own, file) {
                 (Some(_), _) => workspace().join(file),

@@ -217,7 +217,8 @@ async fn an_export_from_a_store_without_order_begins_anew_and_is_never_continued
     let whole = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
 
-    let part = directory.path().join("rows.jsonl.part");
+    let digits = "0123456789abcdef".repeat(2);
+    let part = directory.path().join(format!("rows.jsonl.{digits}.part"));
     let interrupted = &whole[..whole.len() - 5];
     std::fs::write(&part, interrupted).unwrap();
     let error = client.export("Rows").resume().to_file(&path).await.unwrap_err();

@@ -12,7 +12,7 @@ const GOLDEN: [&str; 2] = [
 ];
 
 #[test]
-fn old_cursors_keep_opening() {
+fn stored_cursors_keep_opening() {
     for text in GOLDEN {
         let cursor: Cursor = text.parse().unwrap();
         assert_eq!(cursor.to_string(), text);
