@@ -24,7 +24,6 @@ const EACH_METHOD_OF: [&str; 57] = [
     "Condition",
     "CostClass",
     "CreateTables",
-    "CreateTables",
     "Cursor",
     "Dropped",
     "DynamicEntity",

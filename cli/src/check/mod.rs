@@ -25,7 +25,7 @@ use entable::{
 
 use self::isolated::Isolated;
 pub(crate) use self::{
-    outcome::{Finding, Unexpected},
+    outcome::Finding,
     report::{Report, Scrubber},
 };
 
@@ -102,11 +102,12 @@ async fn run_part(
     match part {
         Part::Promises => {
             let mut tried = 0;
-            let survey = survey(Arc::clone(&service.backend), &format!("{prefix}P"), |promise| {
+            let prefix = format!("{prefix}P");
+            let surveyed = survey(Arc::clone(&service.backend), &prefix, |promise| {
                 tried += 1;
                 progress(&format!("promise {tried} of {}: {promise}", PROMISES.len()));
             });
-            report.add_survey(survey.await?);
+            report.add_survey(surveyed.await?);
         }
         Part::Patterns => {
             let isolated: Arc<dyn Backend> =
