@@ -24,10 +24,7 @@ use entable::{
 };
 
 use self::isolated::Isolated;
-pub(crate) use self::{
-    outcome::Finding,
-    report::{Report, Scrubber},
-};
+pub(crate) use self::report::{Report, Scrubber};
 
 /// A part of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -306,7 +306,7 @@ struct Day {
 async fn series(store: Arc<dyn Backend>) -> Outcome {
     let days: Table<Day> = client(store)?.table();
     days.create_if_not_exists().await?;
-    let report = "é".repeat(40_000);
+    let report = "e".repeat(40_000);
     let day = Day { employee: 223, day: 31, sent: [0; 24], report: report.clone() };
     days.insert(&day).await?;
     let point = || Day::primary().employee(223).day(31);

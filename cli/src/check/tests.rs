@@ -7,7 +7,7 @@ use entable::{
     },
 };
 
-use super::*;
+use super::{outcome::Finding, *};
 
 /// A way in which a store differs.
 #[derive(Debug, Clone, Copy)]

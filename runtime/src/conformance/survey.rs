@@ -8,8 +8,11 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
+/// The function that tries a promise.
+type TryPromise = fn(Setup) -> Trial;
+
 /// Every promise with its name.
-const TRIALS: &[(&str, fn(Setup) -> Trial)] = crate::for_each_promise!(crate::promise_trials);
+const TRIALS: &[(&str, TryPromise)] = crate::for_each_promise!(crate::promise_trials);
 
 /// The longest prefix: the rest of a name of 63 characters is needed by promises about names.
 const PREFIX_LENGTH: usize = 20;
