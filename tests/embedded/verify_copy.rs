@@ -72,13 +72,14 @@ async fn sum(store: &Embedded) -> (i64, i64) {
     }
 }
 
-/// Lets a test do something while the copy waits, after its first block.
-fn pause_after_first_block() -> (
-    impl Fn(VerifyProgress) + Send + Sync,
-    Arc<Mutex<Vec<VerifyProgress>>>,
-    Sender<()>,
-    tokio::sync::oneshot::Receiver<()>,
-) {
+/// A copy that waits after its first block, until the test resumes it.
+struct Pause {
+    told: Arc<Mutex<Vec<VerifyProgress>>>,
+    resume: Sender<()>,
+    has_paused: tokio::sync::oneshot::Receiver<()>,
+}
+
+fn pause_after_first_block() -> (impl Fn(VerifyProgress) + Send + Sync, Pause) {
     let (resume, waiting) = channel();
     let (paused, has_paused) = tokio::sync::oneshot::channel();
     let waiting = Mutex::new(Some((waiting, paused)));
@@ -92,7 +93,7 @@ fn pause_after_first_block() -> (
             let _ = waiting.recv();
         }
     };
-    (report, told, resume, has_paused)
+    (report, Pause { told, resume, has_paused })
 }
 
 /// The copy holds what the store held when the call began, whatever is written before each block is copied.
@@ -106,7 +107,7 @@ async fn a_copy_is_of_one_moment_while_writers_go_on() {
             write(&store, number).await;
         }
         let before = sum(&store).await;
-        let (report, told, resume, has_paused) = pause_after_first_block();
+        let (report, Pause { told, resume, has_paused }) = pause_after_first_block();
         let kept = directory.path().join("kept.db");
         let verification = store.verify_copy().keep_as(&kept).on_progress(report).into_future();
         let writes = async {
@@ -135,11 +136,10 @@ async fn a_copy_is_of_one_moment_while_writers_go_on() {
         assert_eq!(report.rows, u64::try_from(count(&copy, "Staff").await).unwrap());
         assert_eq!(report.tables, 1);
         assert_eq!(copies(directory.path()), [""; 0]);
-        let told = told.lock().unwrap();
+        let told = told.lock().unwrap().clone();
         let last = told.last().unwrap();
         assert_eq!((last.copied_bytes, last.rows), (report.file_bytes, report.rows));
         assert!(told.len() > 5 && told[0].copied_bytes < report.file_bytes, "{told:?}");
-        drop(told);
         let store = Embedded::open(&path).unwrap();
         assert_eq!(sum(&store).await, after);
     }
@@ -152,7 +152,7 @@ async fn a_copy_ends_with_the_store() {
     create(&store, "Staff").await;
     fill(&store, "Staff", "p", 2000).await;
     for compacts in [true, false] {
-        let (report, _, resume, has_paused) = pause_after_first_block();
+        let (report, Pause { resume, has_paused, .. }) = pause_after_first_block();
         let verification = store.verify_copy().on_progress(report).into_future();
         let ends = async {
             has_paused.await.unwrap();
@@ -176,7 +176,7 @@ async fn a_verification_that_is_dropped_is_given_up() {
     let store = Embedded::open(&path).unwrap();
     create(&store, "Staff").await;
     fill(&store, "Staff", "p", 2000).await;
-    let (report, told, resume, has_paused) = pause_after_first_block();
+    let (report, Pause { told, resume, has_paused }) = pause_after_first_block();
     let verification = store.verify_copy().on_progress(report).into_future();
     tokio::select! {
         _ = verification => panic!("it was paused"),
@@ -189,6 +189,22 @@ async fn a_verification_that_is_dropped_is_given_up() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(told.lock().unwrap().len(), 1);
+    store.verify_copy().await.unwrap();
+}
+
+/// A callback that panics is a mistake of the program, and not damage of the file.
+#[tokio::test]
+async fn a_callback_that_panics_is_no_damage() {
+    let (directory, path) = scratch();
+    let store = Embedded::open(&path).unwrap();
+    create(&store, "Staff").await;
+    insert(&store, "Staff", row("p", "r", 1)).await.unwrap();
+    for rows in [0, 1] {
+        let report = move |at: VerifyProgress| assert!(at.rows != rows, "of the program");
+        let error = store.verify_copy().on_progress(report).await.unwrap_err();
+        assert!(error.is_rejected(), "{error:?}");
+        assert_eq!(copies(directory.path()), [""; 0]);
+    }
     store.verify_copy().await.unwrap();
 }
 
