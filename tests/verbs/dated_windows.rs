@@ -1,9 +1,10 @@
 //! Tests windows of more tables than are asked one by one: what they find, and who may not list tables.
 
 use entable::{
-    Client, Error, ErrorKind,
+    Batch, Client, Error, ErrorKind, Row, Written,
     backend::{
-        Embedded, Memory,
+        Backend, BoxFuture, Capabilities, Embedded, Memory, ReadRequest, Rows, ScanRequest,
+        TableNames, TableRequest,
         layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
     prelude::*,
@@ -213,4 +214,46 @@ async fn more_than_ten_thousand_tables_are_created_only_on_demand() {
     recorder.clear();
     drop(logins.create_between(years));
     assert_eq!(recorder.count(), 0);
+}
+
+/// A store that lists all tables, whatever range is asked for.
+#[derive(Debug)]
+struct ListsAll(Memory);
+
+impl Backend for ListsAll {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.0.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.0.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        self.0.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        let request = match request {
+            TableRequest::List { from, .. } => TableRequest::List { from, within: None },
+            other => other,
+        };
+        self.0.tables(request)
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_lists_all_names_is_asked_for_the_tables_of_the_window() {
+    let recorder = Recorder::around(ListsAll(Memory::new()));
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let logins = filled(&client).await;
+    recorder.take();
+    let path = Login::primary().at_between(window(40)).user("don");
+    let found = logins.query(path).collect().await.unwrap();
+    assert_eq!(found.len(), 4, "two logins of each of two days");
+    assert_eq!(recorder.take().len(), 3, "a list, and the two tables of the window");
 }
