@@ -330,6 +330,8 @@ fn signed_integers_come_out_exactly() {
     }
     assert_eq!(written(|out| u32::MAX.encode_descending(out)), "0000000000");
     assert_eq!(written(|out| i8::MIN.encode_descending(out)), "255");
+    // No key writes a number without a digit.
+    assert!(u32::decode_width("").is_err() && i64::decode("").is_err());
 }
 
 #[test]

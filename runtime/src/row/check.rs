@@ -246,6 +246,33 @@ fn check_value(value: ValueRef<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::{RowBuilder, json::JsonRow};
+
+    /// Only a Double may take fewer bytes than it is counted with.
+    #[test]
+    fn bytes_of_a_request_are_those_of_the_json() {
+        let time = |text: &str| ValueRef::DateTime(text.parse().unwrap());
+        let json = |row: RowBuilder| serde_json::to_vec(&JsonRow(&row.finish().unwrap())).unwrap();
+        let empty = json(Row::build("p", "r")).len();
+        for value in [
+            ValueRef::Boolean(true),
+            ValueRef::Boolean(false),
+            ValueRef::Int32(0),
+            ValueRef::Int32(i32::MIN),
+            ValueRef::Int64(i64::MIN),
+            ValueRef::Int64(10),
+            time("2014-07-31T12:00:00Z"),
+            time("2014-07-31T12:00:00.1Z"),
+            time("2014-07-31T12:00:00.0000001Z"),
+            ValueRef::Guid(uuid::Uuid::nil()),
+            ValueRef::String("a\"\\\n\u{1f}\u{e9}"),
+            ValueRef::Binary(&[]),
+            ValueRef::Binary(&[1, 2, 3, 4]),
+        ] {
+            let row = Row::build("p", "r").with("Name", value).unwrap();
+            assert_eq!(property_bytes("Name", value), json(row).len() - empty, "{value:?}");
+        }
+    }
 
     #[test]
     fn a_property_that_is_given_twice_is_found_among_many() {
