@@ -91,6 +91,20 @@ async fn an_entity_becomes_a_blob_of_the_services_json() {
     }
 }
 
+/// Another program has changed the blob and kept the row's time: nothing shows that its text is the later one.
+#[tokio::test]
+async fn a_blob_of_the_rows_own_time_gets_the_rows_properties() {
+    let blobs = Arc::new(InMemory::new());
+    let stored = table_with_don().await.get(point()).await.unwrap().unwrap();
+    let target = BlobTarget::new(blobs.clone(), "archive");
+    target.put(&stored).await.unwrap();
+    let mut changed = json(&*blobs, NAME).await;
+    changed["Name"] = "Dan".into();
+    blobs.put_opts(&NAME.into(), changed.to_string().into(), PutOptions::default()).await.unwrap();
+    target.put(&stored).await.unwrap();
+    assert_eq!(json(&*blobs, NAME).await["Name"], "Don \"D\"");
+}
+
 #[tokio::test]
 async fn the_blob_has_the_name_of_the_table_that_was_left() {
     let blobs = Arc::new(InMemory::new());
