@@ -36,6 +36,23 @@ struct File {
     remark: Option<String>,
 }
 
+/// Two of the three rows, declared without a version of its own.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Counts",
+    partition_key = "{department}",
+    row_key = "file_{name}",
+    entity_type = "File",
+    wide
+)]
+struct ShortFile {
+    department: String,
+    name: String,
+    size: i64,
+    #[table(part = 2)]
+    title: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Projection)]
 #[table(of = File)]
 struct Title {
@@ -587,6 +604,18 @@ async fn a_torn_entity_is_read_again_and_then_corrupt() -> Result<(), Error> {
     assert!(years.get(at(1)).await.unwrap_err().is_corrupt());
     years.insert_or_replace(&year(1)).await?;
     assert_eq!(*years.get(at(1)).await?.unwrap(), year(1));
+    Ok(())
+}
+
+/// A part that the type does not declare would be lost with the next write.
+#[tokio::test]
+async fn parts_of_another_number_are_no_entity() -> Result<(), Error> {
+    let (client, _, _) = counts().await;
+    client.table::<File>().insert(&file("a")).await?;
+    let short = client.table::<ShortFile>();
+    let partition = || ShortFile::primary().department("Sales");
+    assert!(short.get(partition().name("a")).await.unwrap_err().is_corrupt());
+    assert!(short.query(partition()).collect().await.unwrap_err().is_corrupt());
     Ok(())
 }
 
