@@ -103,7 +103,12 @@ pub mod old {
 }
 
 /// The types are used by those who allow it.
-#[allow(deprecated)]
+#[allow(deprecated, reason = "the program keeps them")]
+#[allow(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a test that panics has found something"
+)]
 pub fn main() {
     use entable::prelude::*;
 
