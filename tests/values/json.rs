@@ -135,10 +135,12 @@ async fn a_change_to_json_that_does_not_read_back_is_refused() {
 
 #[tokio::test]
 async fn a_patch_with_json_that_does_not_read_back_is_refused() {
+    type MakePatch = fn() -> <Model as TableEntity>::Patch;
+
     let models = models().await;
     let stored = models.insert(&model(1)).await.unwrap();
     let nan = || vec![f64::NAN];
-    let patches: [(fn() -> <Model as TableEntity>::Patch, &str); 4] = [
+    let patches: [(MakePatch, &str); 4] = [
         (|| Model::patch().weights(vec![f64::NAN]), "Weights"),
         (|| Model::patch().half(Some(Half::default())), "Half"),
         (|| Model::patch().history(vec![f64::NAN]), "History"),
