@@ -70,7 +70,11 @@ async fn main() -> Result<(), Error> {
 
     // A new address moves the copy. The old one is found no more, and is free for somebody else.
     let point = Employee::primary().department("Sales").id(150);
-    let ann = staff.update(point, |ann| Ok(ann.email = "ann@contoso.com".into())).await?;
+    let change = |ann: &mut Employee| {
+        ann.email = "ann@contoso.com".into();
+        Ok(())
+    };
+    let ann = staff.update(point, change).await?;
     ann.wait_for_copies().await?;
     assert!(staff.get(by_email.clone().email("annj@contoso.com")).await?.is_none());
     let taken = staff.insert(&employee(300, "Anna", "ANN@contoso.com")).await;
