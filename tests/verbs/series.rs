@@ -153,7 +153,7 @@ async fn a_slot_out_of_range_is_returned_by_the_verb() {
                 || text.contains("slot 12 of a series of 12")
         );
         let property = error.property().unwrap();
-        assert!(["Sent00 .. Sent23", "Moods00 .. Moods11"].contains(&property), "{text}");
+        assert!(["Sent00 .. Sent23", "Mood000 .. Mood011"].contains(&property), "{text}");
     }
     let path = Day::primary().employee(223);
     let error = days.query(path).filter(Day::SENT.at(99).ge(5)).collect().await.unwrap_err();
