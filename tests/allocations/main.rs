@@ -6,6 +6,7 @@
 #![cfg(target_pointer_width = "64")]
 
 mod reads;
+mod writes;
 
 use allocation_counter::{AllocationInfo, measure};
 
