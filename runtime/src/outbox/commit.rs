@@ -15,7 +15,6 @@ use super::{
     local_lists::read_changed_lists,
     missing_table::make_dated_table,
     outbox_plan::{ExtraRows, OutboxPlan},
-    parts::new_generation,
     send::{Sending, write_transaction},
     state::Outbox,
 };
@@ -77,7 +76,14 @@ pub(crate) async fn commit_with_rows(
     }
     let state = CommitState { deadline, ..CommitState::new(needs, extra_rows) };
     // Boxed: the future of a plain write would have room for all stages.
-    Box::pin(commit_in_stages(outbox, table, changes, &state)).await
+    let commit = Box::pin(commit_in_stages(outbox, table, changes, &state));
+    if !needs.contain(Needs::CURRENT) {
+        return commit.await;
+    }
+    // Writers of this client that read before they write wait for each other.
+    let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
+    let locks = read.map(|keys| outbox.locks.key_of_row(table, keys)).collect();
+    Box::pin(outbox.locks.run_with_locks(locks, commit)).await
 }
 
 /// Writes changes of one row each, whose effects are known: plans them and sends them.
@@ -87,8 +93,8 @@ async fn commit_plain(
     changes: &[Change],
     deadline: Option<&Deadline>,
 ) -> Result<Committed> {
-    let effects: Vec<_> = changes.iter().filter_map(Change::known_effect).cloned().collect();
-    let transaction = TransactionPlan::new(&effects, &RowsRead::default(), outbox.guards)?;
+    let effects = known_effects(changes);
+    let transaction = TransactionPlan::of_primaries(&effects, outbox.guards)?;
     let attempt = || async {
         let written = write_transaction(outbox, table, &transaction, deadline).await;
         // Each operation is a caller's own.
@@ -100,6 +106,11 @@ async fn commit_plain(
     let written = create_table_if_missing(outbox, table, changes, attempt).await?;
     let outcomes = outcomes(&effects, &transaction, &written);
     Ok(Committed { outcomes, pending: BackgroundWork::default() })
+}
+
+/// Returns the effects of changes that need no read.
+fn known_effects(changes: &[Change]) -> Vec<Arc<Effect>> {
+    changes.iter().filter_map(Change::known_effect).cloned().collect()
 }
 
 /// Runs `attempt`, and once more after making the dated table that it did not find.
@@ -149,20 +160,8 @@ impl<'s> CommitState<'s> {
     }
 }
 
+/// Writes changes in stages. Deletes expired holders of values that the changes take, and begins again.
 async fn commit_in_stages(
-    outbox: &Arc<Outbox>,
-    table: &str,
-    changes: &[Change],
-    state: &CommitState<'_>,
-) -> Result<Committed> {
-    // Writers of this client that read before they write wait for each other.
-    let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
-    let locks = read.map(|keys| outbox.locks.key_of_row(table, keys)).collect();
-    let commit = commit_in_turn(outbox, table, changes, state);
-    outbox.locks.run_with_locks(locks, commit).await
-}
-
-async fn commit_in_turn(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
@@ -235,19 +234,12 @@ async fn try_commit_once(
     {
         return Ok(Attempt::Busy(error));
     }
-    let effects = effects_of_changes(outbox, table, changes, expired).await?;
-    let (effects, deadline) = write_before_rows(outbox, table, effects, state).await?;
-    let mut read = RowsRead::default();
-    if needs.contain(Needs::LISTS) {
-        read.lists = read_changed_lists(outbox, table, &effects).await?;
-    }
-    // The remote copies are read before the commit. What is written after it under these ETags cannot
-    // overwrite a newer version of the primary.
-    let mut outbox_rows = match needs.contain(Needs::REMOTE) || !extra_rows.is_empty() {
-        true => Some(OutboxPlan::plan_outbox_rows(outbox, table, &effects, extra_rows).await),
-        false => None,
+    let effects = match needs.contain_any(Needs::CURRENT.and(Needs::EXPIRY)) {
+        true => effects_of_changes(outbox, table, changes, expired).await?,
+        false => known_effects(changes),
     };
-    read.generation = new_generation(outbox, &effects);
+    let (effects, deadline) = write_before_rows(outbox, table, effects, state).await?;
+    let (read, mut outbox_rows) = read_other_rows(outbox, table, &effects, state).await?;
     let transaction = TransactionPlan::new(&effects, &read, outbox.guards)?;
     let mut claims = None;
     if let (Some(rows), true) = (&mut outbox_rows, needs.contain(Needs::UNIQUE)) {
@@ -304,6 +296,31 @@ async fn write_before_rows(
         deadline = Deadline::earlier(deadline.as_ref(), marked.as_ref());
     }
     Ok((effects, deadline))
+}
+
+/// Reads the rows that the transaction changes, apart from the primaries: local lists, and remote copies and
+/// lists. Plans the rows of the outbox.
+async fn read_other_rows<'s>(
+    outbox: &Outbox,
+    table: &str,
+    effects: &[Arc<Effect>],
+    state: &CommitState<'s>,
+) -> Result<(RowsRead, Option<OutboxPlan<'s>>)> {
+    let (needs, extra_rows) = (state.needs, state.extra_rows);
+    let mut read = RowsRead::default();
+    if needs.contain(Needs::LISTS) {
+        read.lists = read_changed_lists(outbox, table, effects).await?;
+    }
+    // The remote copies are read before the commit. What is written after it under these ETags cannot
+    // overwrite a newer version of the primary.
+    let outbox_rows = match needs.contain(Needs::REMOTE) || !extra_rows.is_empty() {
+        true => Some(OutboxPlan::plan_outbox_rows(outbox, table, effects, extra_rows).await),
+        false => None,
+    };
+    if needs.contain(Needs::PARTS) {
+        read.generation = outbox.store.random.random_id();
+    }
+    Ok((read, outbox_rows))
 }
 
 /// Ends the claims of an attempt. Keys that were reserved for a transaction that failed are released at once:

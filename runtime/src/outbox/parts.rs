@@ -1,6 +1,6 @@
 //! The stage of wide entities: the rows in which an entity is stored, where they are more than one.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use super::state::Outbox;
 use crate::{
@@ -8,18 +8,11 @@ use crate::{
     entity::Schema,
     error::Result,
     plan::{
-        Effect, Role, TransactionPlan,
+        Role, TransactionPlan,
         wide::{maximum_parts_of_versions, row_key_of_part},
     },
     row::{ETag, Row},
 };
-
-/// Returns a random id by which parts of wide entities are known to be written together; empty
-/// without a wide entity.
-pub(super) fn new_generation(outbox: &Outbox, effects: &[Arc<Effect>]) -> String {
-    let is_wide = |effect: &Arc<Effect>| effect.schema.is_some_and(Schema::is_wide);
-    if effects.iter().any(is_wide) { outbox.store.random.random_id() } else { String::new() }
-}
 
 /// Returns whether a transaction writes a row of the entity whose primary is `holder`.
 pub(super) fn writes_entity(

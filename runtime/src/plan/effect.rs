@@ -42,6 +42,14 @@ impl Effect {
         Self { primary, old: None, is_old_unconfirmed: false, new: None, row, schema }
     }
 
+    /// Creates the effect that inserts an entity with all its rows.
+    pub(super) fn of_insertion(schema: &'static Schema, new: EntityRows) -> Self {
+        let row = new.primary.clone();
+        let primary = vec![Operation::insert(row.clone())];
+        let (row, schema) = (Some(row), Some(schema));
+        Self { primary, old: None, is_old_unconfirmed: false, new: Some(new), row, schema }
+    }
+
     /// Creates the effect of deleting an entity that does not exist: no operations.
     const fn of_missing_entity() -> Self {
         let primary = Vec::new();
@@ -163,9 +171,7 @@ impl Planner {
 
     /// Returns the effect that inserts an entity with all its rows.
     pub(super) fn insert(&self, new: EntityRows) -> Effect {
-        let row = new.primary.clone();
-        let insert = Operation::insert(row.clone());
-        Effect { new: Some(new), ..self.primary_only(insert, Some(row)) }
+        Effect::of_insertion(self.schema, new)
     }
 
     /// Returns the effect that replaces `current` by `new` under the ETag of `current`.

@@ -71,6 +71,11 @@ impl StoredAs {
         }
     }
 
+    /// Returns whether the row is of an entity that is stored in several parts.
+    pub(crate) fn is_wide(self) -> bool {
+        self.type_and_family().is_some_and(|(schema, _)| schema.is_wide())
+    }
+
     /// Returns type and row family of an entity's row; `None` for other rows.
     pub(crate) fn type_and_family(self) -> Option<(&'static Schema, &'static Family)> {
         match self {

@@ -50,8 +50,6 @@ pub(crate) struct ChangedList {
 #[derive(Debug, Default)]
 pub(crate) struct TransactionPlan {
     planned: Vec<PlannedOperation>,
-    /// The position of the operation on each row, by RowKey.
-    by_row_key: HashMap<String, usize>,
     guards: Guards,
 }
 
@@ -80,10 +78,7 @@ impl TransactionPlan {
                 let may_miss = wide::can_ignore_missing_parts(effect.schema, joined);
                 let role = if may_miss { Role::DeletedPart(verb) } else { Role::Primary(verb) };
                 for operation in parts {
-                    let operation = match guards.has_mutation(Mutation::PrimaryUnconditional) {
-                        true => operation.without_condition(),
-                        false => operation,
-                    };
+                    let operation = transaction.guarded_primary(operation);
                     transaction
                         .add_primary(verb, PlannedOperation { operation, role, stored_as })?;
                 }
@@ -109,6 +104,33 @@ impl TransactionPlan {
             }
         }
         Ok(transaction)
+    }
+
+    /// Plans the transaction of effects that write one row each, without copies, lists and parts.
+    ///
+    /// # Errors
+    ///
+    /// Fails if two verbs write one row.
+    pub(crate) fn of_primaries(effects: &[impl AsRef<Effect>], guards: Guards) -> Result<Self> {
+        let mut transaction = Self { guards, ..Self::default() };
+        for (verb, effect) in effects.iter().enumerate() {
+            let effect = effect.as_ref();
+            let stored_as = StoredAs::storage_kind_of_primary(effect.schema)?;
+            for operation in &effect.primary {
+                let role = Role::Primary(verb);
+                let operation = transaction.guarded_primary(operation.clone());
+                transaction.add_primary(verb, PlannedOperation { operation, role, stored_as })?;
+            }
+        }
+        Ok(transaction)
+    }
+
+    /// Returns an operation on a primary under its condition.
+    fn guarded_primary(&self, operation: Operation) -> Operation {
+        match self.guards.has_mutation(Mutation::PrimaryUnconditional) {
+            true => operation.without_condition(),
+            false => operation,
+        }
     }
 
     /// Adds the operations on the local copies of all effects.
@@ -153,13 +175,12 @@ impl TransactionPlan {
     }
 
     fn push(&mut self, planned: PlannedOperation) {
-        let row_key = planned.operation.row().row_key().to_owned();
-        self.by_row_key.insert(row_key, self.planned.len());
         self.planned.push(planned);
     }
 
     fn earlier_operation(&mut self, row_key: &str) -> Option<&mut PlannedOperation> {
-        self.planned.get_mut(*self.by_row_key.get(row_key)?)
+        let position = self.position_of_row_key(row_key)?;
+        self.planned.get_mut(position)
     }
 
     fn add_primary(&mut self, verb: usize, planned: PlannedOperation) -> Result<()> {
@@ -309,7 +330,8 @@ impl TransactionPlan {
 
     /// Returns the position of the operation on the row with this RowKey.
     pub(crate) fn position_of_row_key(&self, row_key: &str) -> Option<usize> {
-        self.by_row_key.get(row_key).copied()
+        // At most a hundred operations: a search of short keys is faster than a map of them.
+        self.planned.iter().rposition(|planned| planned.operation.row().row_key() == row_key)
     }
 
     /// Returns the ETag that a write gave the row at that position; for a part of a wide entity the
@@ -333,6 +355,14 @@ impl TransactionPlan {
         verbs: usize,
         written: &[Written],
     ) -> Vec<Option<Written>> {
+        let is_own = |(at, planned): (usize, &PlannedOperation)| {
+            matches!(planned.role, Role::Primary(verb) if verb == at)
+                && !planned.stored_as.is_wide()
+        };
+        // One row each: the answers are those of the verbs, in their order.
+        if self.planned.len() == verbs && self.planned.iter().enumerate().all(is_own) {
+            return written.iter().cloned().map(Some).collect();
+        }
         let mut schemas = vec![None; verbs];
         let mut answers: Vec<(Vec<&Written>, Vec<&Written>)> = vec![Default::default(); verbs];
         for (planned, answer) in self.planned.iter().zip(written) {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     edm::Bag,
-    entity::{Access, EntityRows, Patch, Schema, Stored, TableEntity},
+    entity::{Access, EntityRows, Needs, Patch, Schema, Stored, TableEntity},
     error::{Error, Result},
     row::{Row, error_with_row_keys},
 };
@@ -32,7 +32,11 @@ fn loaded_entity<S>(stored: &Stored<S>) -> EntityReadByCaller {
 
 /// Plans the insertion of the entity.
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
-    Change::new(E::SCHEMA, Verb::Insert(validated_rows(entity)?), None)
+    let rows = validated_rows(entity)?;
+    if const { E::SCHEMA.needs().contain(Needs::TOKENS) } {
+        return Change::new(E::SCHEMA, Verb::Insert(rows), None);
+    }
+    Ok(Change::from_effect(Effect::of_insertion(E::SCHEMA, rows)))
 }
 
 /// Plans to insert the entity or replace the stored one.
@@ -137,7 +141,7 @@ mod tests {
     use super::{insert, insert_or_merge, insert_or_replace, replace_any_version};
     use crate::{
         edm::Ticks,
-        entity::{Point, Schema, Stored},
+        entity::{Needs, Point, Schema, Stored},
         plan::{Change, verb::OnRace},
         prelude::*,
         row::ETag,
@@ -162,6 +166,23 @@ mod tests {
         team: String,
         id: u32,
         age: i32,
+    }
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(
+        name = "Staff",
+        partition_key = "{team}",
+        row_key = "c_{id:02}",
+        index(ByCity, partition_key = "city_{city}", row_key = "city_{city}", unique, only(end)),
+        list(OfCity, row_key = "cl_{city}"),
+        expires = end
+    )]
+    struct Marked {
+        team: String,
+        id: u32,
+        age: i32,
+        city: String,
+        end: Option<Ticks>,
     }
 
     fn reaction_to_race(change: Change) -> Option<OnRace> {
@@ -208,5 +229,26 @@ mod tests {
         let at = Point::<Copied>::at("Sales", "b_01");
         let reads = super::patch_at::<Copied>(at.as_access(), Copied::patch().age(35).into());
         assert_eq!(reaction_to_race(reads.unwrap()), again, "a copy holds the age");
+    }
+
+    #[test]
+    fn a_change_needs_what_its_type_needs_and_its_verb_leaves() {
+        let single = Single { team: "Sales".into(), id: 1, age: 34 };
+        let copied = Copied { team: "Sales".into(), id: 1, age: 34 };
+        assert_eq!(insert(&single).unwrap().needs(), Needs::NONE);
+        assert_eq!(insert(&copied).unwrap().needs(), Needs::COPIES);
+        assert_eq!(insert_or_replace(&single).unwrap().needs(), Needs::NONE);
+        let reads = Needs::COPIES.and(Needs::CURRENT);
+        assert_eq!(insert_or_replace(&copied).unwrap().needs(), reads);
+        assert_eq!(super::replace(&stored(copied.clone(), 0)).unwrap().needs(), Needs::COPIES);
+        assert_eq!(super::replace(&stored(copied, 1)).unwrap().needs(), reads);
+        // A merge of a property that no copy holds, without a read.
+        let at = Point::<Marked>::at("Sales", "c_01");
+        let patch = super::patch_at::<Marked>(at.as_access(), Marked::patch().age(35).into());
+        assert_eq!(patch.unwrap().needs(), Needs::EXPIRY);
+        let marked =
+            Marked { team: "Sales".into(), id: 1, age: 34, city: "Oslo".into(), end: None };
+        let all = Needs::REMOTE.and(Needs::UNIQUE).and(Needs::LISTS).and(Needs::EXPIRY);
+        assert_eq!(insert(&marked).unwrap().needs(), all);
     }
 }

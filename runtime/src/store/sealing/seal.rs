@@ -30,6 +30,9 @@ impl RowSealer {
         table: &str,
         to_seal: Vec<OperationToSeal>,
     ) -> Result<Vec<Operation>> {
+        if to_seal.iter().all(|to_seal| self.stores_unchanged(to_seal)) {
+            return Ok(to_seal.into_iter().map(|to_seal| to_seal.operation).collect());
+        }
         let mut plans = Vec::with_capacity(to_seal.len());
         for to_seal in &to_seal {
             let plan = self.plan_seal(to_seal)?;
@@ -72,6 +75,17 @@ impl RowSealer {
             Ok(to_seal.operation.with_row(row))
         });
         sealed.collect()
+    }
+
+    /// Returns whether it is plain at once that a row is stored as it is: its type encrypts nothing, and the
+    /// client has neither keys nor properties to choose.
+    fn stores_unchanged(&self, to_seal: &OperationToSeal) -> bool {
+        let declared = to_seal.stored_as.type_and_family();
+        self.keys.is_none()
+            && self.encrypt_if.is_none()
+            && to_seal.kept_version.is_none()
+            && to_seal.operation.row().encrypted_names().is_empty()
+            && declared.is_none_or(|(schema, _)| !schema.is_sealed())
     }
 
     /// Returns the maker of blind tokens in keys. It has the index key that all partitions share;
