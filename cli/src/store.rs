@@ -90,7 +90,7 @@ fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
     Ok(Client::builder().account(&azure).retry(RetryPolicy::default()))
 }
 
-/// Returns the options by which the service is reached that an argument names.
+/// Returns the options to reach the service that an argument names.
 #[cfg(feature = "azure")]
 pub(crate) fn service_options(name: &str) -> Result<entable::AzureOptions, Failure> {
     use entable::AzureOptions;

@@ -4,12 +4,12 @@ use std::fmt::Debug;
 
 use entable::Error;
 
-/// One thing that was tried, and what was found where it did not go as promised.
+/// The outcome of one promise, pattern or lost answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What was tried.
+    /// The promise, the pattern, or the write and its cut.
     pub(crate) name: String,
-    /// What was found; `None` if all was as promised.
+    /// The difference from the promised outcome; `None` if there is none.
     pub(crate) found: Option<String>,
 }
 
@@ -19,7 +19,7 @@ impl Finding {
     }
 }
 
-/// What was found in place of what is promised.
+/// A difference from the promised outcome, with the expected and the found value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unexpected(pub(crate) String);
 

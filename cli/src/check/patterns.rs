@@ -103,20 +103,29 @@ async fn concurrency(store: Arc<dyn Backend>) -> Outcome {
     counters.create_if_not_exists().await?;
     let mut first = counters.insert(&counter("a")).await?;
     let mut second = first.clone();
-    expect_error("a second insert", "`is_conflict`", counters.insert(&counter("a")).await, |e| {
-        e.is_conflict()
-    })?;
+    expect_error(
+        "a second insert",
+        "`is_conflict`",
+        counters.insert(&counter("a")).await,
+        Error::is_conflict,
+    )?;
     first.count = 2;
     counters.replace(&first).await?;
     second.count = 3;
     let stale = counters.replace(&second).await;
-    expect_error("a replacement under an old ETag", "`is_precondition_failed`", stale, |e| {
-        e.is_precondition_failed()
-    })?;
+    expect_error(
+        "a replacement under an old ETag",
+        "`is_precondition_failed`",
+        stale,
+        Error::is_precondition_failed,
+    )?;
     let stale = counters.delete(&second).await;
-    expect_error("a delete under an old ETag", "`is_precondition_failed`", stale, |e| {
-        e.is_precondition_failed()
-    })?;
+    expect_error(
+        "a delete under an old ETag",
+        "`is_precondition_failed`",
+        stale,
+        Error::is_precondition_failed,
+    )?;
     let point = || Counter::primary().group("g").name("a");
     for _ in 0..3 {
         counters
@@ -172,7 +181,7 @@ async fn local_index(store: Arc<dyn Backend>) -> Outcome {
     let found = staff.get(by_email("Jones@Contoso.com")).await?.map(|found| found.id);
     expect("by e-mail in another case", Some(1), found)?;
     let taken = staff.insert(&employee(2, "JONES@contoso.com")).await;
-    expect_error("a taken e-mail", "`is_unique_violation`", taken, |e| e.is_unique_violation())?;
+    expect_error("a taken e-mail", "`is_unique_violation`", taken, Error::is_unique_violation)?;
     jones.email = "new@contoso.com".to_owned();
     staff.replace(&jones).await?;
     let old = staff.get(by_email("jones@contoso.com")).await?.map(|found| found.id);
@@ -234,9 +243,12 @@ async fn unique_value(store: Arc<dyn Backend>) -> Outcome {
     };
     accounts.insert(&account("eu", 1)).await?;
     let taken = accounts.insert(&account("us", 2)).await;
-    expect_error("a value that another partition has", "`is_unique_violation`", taken, |e| {
-        e.is_unique_violation()
-    })?;
+    expect_error(
+        "a value that another partition has",
+        "`is_unique_violation`",
+        taken,
+        Error::is_unique_violation,
+    )?;
     client.wait_for_copies().await;
     accounts.delete_at(Account::primary().region("eu").id(1)).await?;
     client.wait_for_copies().await;

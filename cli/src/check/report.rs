@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{outcome::Finding, timings::Timing};
 
-/// What a check found.
+/// The findings of a check, by part.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     /// Number of promises that are kept.

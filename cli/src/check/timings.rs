@@ -10,7 +10,7 @@ use entable::{
 /// The times of one kind of request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Timing {
-    /// What was sent.
+    /// The kind of request, such as "insert of a row".
     pub(crate) name: &'static str,
     /// Number of requests that were timed.
     pub(crate) requests: usize,
@@ -31,7 +31,7 @@ const ROWS: usize = 100;
 ///
 /// # Errors
 ///
-/// Those of the requests.
+/// Errors of the requests.
 pub(super) async fn measure(service: &dyn Backend, table: &str) -> Result<Vec<Timing>, Error> {
     service.tables(TableRequest::Create(table)).await?;
     let mut inserts = Vec::new();

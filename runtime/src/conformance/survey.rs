@@ -6,6 +6,7 @@ use super::{Setup, Trial};
 use crate::{
     backend::{Backend, TableRequest},
     error::{Error, ErrorKind, Result},
+    page::PageLoop,
 };
 
 /// The function that tries a promise.
@@ -133,18 +134,16 @@ fn refuse_prefix(prefix: &str) -> Result<()> {
 
 /// Returns the names of tables that begin with `prefix`, in any case.
 async fn tables_of(backend: &dyn Backend, prefix: &str) -> Result<Vec<String>> {
-    let (mut names, mut from) = (Vec::new(), None::<String>);
-    loop {
-        let page =
-            backend.tables(TableRequest::List { from: from.as_deref(), within: None }).await?;
+    let (mut names, mut pages) = (Vec::new(), PageLoop::<String>::from_start());
+    while let Some(from) = pages.begin_page() {
+        let request = TableRequest::List { from: from.as_deref(), within: None };
+        let page = backend.tables(request).await?;
         names.extend(page.names.into_iter().filter(|name| {
             name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
         }));
-        from = page.next;
-        if from.is_none() {
-            return Ok(names);
-        }
+        pages.continue_at(page.next);
     }
+    Ok(names)
 }
 
 /// Returns the message of the assertion that failed.
