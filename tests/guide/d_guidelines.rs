@@ -1,16 +1,22 @@
 //! D: guidelines.
 
-use std::time::{Duration, Instant};
+use std::{sync::Arc, time::Duration};
 
 use entable::{
     ServiceCode,
-    backend::layer::{InjectedFault, Request, RequestKind, RetryPolicy},
+    backend::{
+        Memory,
+        layer::{InjectedFault, Request, RequestKind, RetryPolicy},
+    },
     prelude::*,
 };
+use futures_util::StreamExt;
+use tokio::time::Instant;
 
 use crate::{
+    latency::{delay, latencies_since},
     model::{Employee, Worker, employee, review, worker},
-    store::{TestResult, on_both},
+    store::{Store, TestResult, on_both, on_local},
 };
 
 #[tokio::test]
@@ -103,31 +109,42 @@ async fn d08_a_partition_key_of_several_parts_spreads_the_load() -> TestResult {
     .await
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn d09_the_requests_in_flight_are_bounded() -> TestResult {
-    on_both(async |store| {
+    on_local(async |store| {
         let staff = store.table::<Worker>().await;
         let paths = || (0..8).map(|d| Worker::primary().department(format!("D{d}")));
-        let slow = Duration::from_millis(100);
-        let elapsed = async |at_a_time: usize| {
-            (0..8).for_each(|nth| {
-                store.fault.inject(RequestKind::Scan, nth, InjectedFault::Delay(slow))
-            });
+        for (at_a_time, expected) in [(1, 8), (2, 4), (3, 3), (4, 2), (8, 1)] {
+            delay(&store, RequestKind::Scan, 8);
             let begun = Instant::now();
-            let found = staff.query_many(paths()).concurrency(at_a_time).collect().await?;
-            assert!(found.is_empty());
-            Ok::<_, Error>(begun.elapsed())
-        };
-        assert!(elapsed(2).await? >= slow * 4, "two at a time");
-        assert!(elapsed(8).await? < slow * 4, "all at once");
+            let query = staff.query_many(paths()).concurrency(at_a_time);
+            assert!(query.collect().await?.is_empty());
+            assert_eq!(latencies_since(begun), expected, "{at_a_time} collected at a time");
+            delay(&store, RequestKind::Scan, 8);
+            let begun = Instant::now();
+            assert_eq!(query.stream().count().await, 0);
+            assert_eq!(latencies_since(begun), expected, "{at_a_time} streamed at a time");
+        }
         Ok(())
     })
-    .await
+    .await?;
+    // In memory, where a write takes no time but its latency.
+    let store = Store::on(Arc::new(Memory::new()), None);
+    let staff = store.table::<Worker>().await;
+    for (at_a_time, expected) in [(1, 8), (2, 4), (3, 3), (4, 2), (8, 1)] {
+        let rows = (0..8).map(|d| Worker { department: format!("D{d}"), ..worker(at_a_time) });
+        delay(&store, RequestKind::Apply, 8);
+        let begun = Instant::now();
+        let report = staff.bulk().concurrency(at_a_time as usize).insert_all(rows).await?;
+        assert_eq!((report.done, report.requests), (8, 8));
+        assert_eq!(latencies_since(begun), expected, "{at_a_time} written at a time");
+    }
+    Ok(())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn d11_a_throttled_request_is_made_again_later() -> TestResult {
-    on_both(async |store| {
+    on_local(async |store| {
         store.table::<Employee>().await;
         let delay = Duration::from_millis(20);
         let policy = RetryPolicy::new().delays(delay, delay * 4);

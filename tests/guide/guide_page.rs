@@ -33,8 +33,12 @@ fn the_documentation_names_every_test_and_no_other() {
 
 /// The async tests of `tests/guide/` that do not run on both stores, by the beginnings of their names, each
 /// with the words by which the page says where they run.
-const ELSEWHERE: [(&str, &str); 15] = [
+const ELSEWHERE: [(&str, &str); 22] = [
     ("a13_stored_", ON_THE_EMULATOR),
+    ("b06_", ON_PAUSED_TIME),
+    ("d09_", ON_PAUSED_TIME),
+    ("d11_", ON_PAUSED_TIME),
+    ("e05_", ON_PAUSED_TIME),
     ("k02_a_folder_of_blobs_takes_", "K2 with an entity's blobs"),
     ("k06_k07_k10_a_crash_", "K6, K7 and K10 with a crash"),
     ("u01_u02_", "U1, U2 and U5 to U9"),
@@ -43,13 +47,18 @@ const ELSEWHERE: [(&str, &str); 15] = [
     ("u06_u08_", "U1, U2 and U5 to U9"),
     ("u08_", "U1, U2 and U5 to U9"),
     ("u09_", "U1, U2 and U5 to U9"),
+    ("v12_", ON_PAUSED_TIME),
     ("v13_", "V13 (a second process)"),
     ("y01_", ON_THE_EMULATOR),
     ("y02_", "compute keys, filters, ticks or signatures"),
     ("y04_", ON_THE_EMULATOR),
     ("y07_a_range_", ON_THE_EMULATOR),
     ("y08_", ON_THE_EMULATOR),
+    ("z01_", ON_PAUSED_TIME),
+    ("z08_", ON_PAUSED_TIME),
 ];
+
+const ON_PAUSED_TIME: &str = "of B6, D9, D11, E5, V12, Z1 and Z8, which measure time";
 
 const ON_THE_EMULATOR: &str =
     "A13 and section Y that send requests to a service | the emulator; marked `ignored`";
@@ -82,6 +91,7 @@ fn tests_run_where_the_documentation_says() {
                 exception.unwrap_or_else(|| panic!("{name} is not on both stores"));
             assert!(head.contains(words), "the page does not say where {name} runs");
             assert_eq!(attributes.contains("#[ignore"), *words == ON_THE_EMULATOR, "{name}");
+            assert_eq!(attributes.contains("start_paused"), *words == ON_PAUSED_TIME, "{name}");
             elsewhere.insert(*begin);
         }
     }

@@ -28,6 +28,7 @@ mod j_inter_partition_index;
 mod k_by_queue;
 mod k_eventual;
 mod l_by_queue;
+mod latency;
 mod l_remote_lists;
 mod l_index_entities;
 mod model;

@@ -2,11 +2,16 @@
 
 use std::{path::Path as FilePath, process::Command};
 
-use entable::{backend::layer::Request, prelude::*};
+use entable::{
+    backend::layer::{Request, RequestKind},
+    prelude::*,
+};
+use tokio::time::Instant;
 
 use crate::{
+    latency::{delay, latencies_since},
     model::{Department, Employee, SampleEmployee, Worker, department, employee, sample, worker},
-    store::{Store, TestResult, on_both},
+    store::{Store, TestResult, on_both, on_local},
 };
 
 #[tokio::test]
@@ -249,21 +254,22 @@ async fn v11_nothing_is_fetched_before_it_is_asked_for() -> TestResult {
     .await
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn v12_pages_are_futures_that_run_side_by_side() -> TestResult {
-    on_both(async |store| {
+    on_local(async |store| {
         let staff = store.table::<Worker>().await;
         staff.insert(&worker(1)).await?;
         let query = staff.query(Worker::primary().department("Sales"));
-        let tasks: Vec<_> = (0..4)
-            .map(|_| {
-                let query = query.clone();
-                tokio::spawn(async move { query.page(None).await.map(|page| page.items.len()) })
-            })
-            .collect();
-        for task in tasks {
+        let tasks = (0..4).map(|_| {
+            let query = query.clone();
+            tokio::spawn(async move { query.page(None).await.map(|page| page.items.len()) })
+        });
+        delay(&store, RequestKind::Scan, 4);
+        let begun = Instant::now();
+        for task in tasks.collect::<Vec<_>>() {
             assert_eq!(task.await??, 1);
         }
+        assert_eq!(latencies_since(begun), 1, "four pages take as long as one");
         Ok(())
     })
     .await

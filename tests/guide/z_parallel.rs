@@ -1,16 +1,13 @@
 //! Z: asynchronous and parallel operations.
 
-use std::time::{Duration, Instant};
-
-use entable::{
-    backend::layer::{InjectedFault, RequestKind},
-    prelude::*,
-};
+use entable::{backend::layer::RequestKind, prelude::*};
 use futures_util::{StreamExt, TryStreamExt, future, stream};
+use tokio::time::Instant;
 
 use crate::{
+    latency::{delay, latencies_since},
     model::{Worker, worker},
-    store::{Store, TestResult, on_both},
+    store::{Store, TestResult, on_both, on_local},
 };
 
 const DEPARTMENTS: u32 = 8;
@@ -32,39 +29,37 @@ fn path(department: u32) -> Partition<Worker> {
     Worker::primary().department(format!("D{department}")).into()
 }
 
-fn slow(store: &Store, latency: Duration) {
-    store.fault.clear();
-    (0..DEPARTMENTS as usize)
-        .for_each(|nth| store.fault.inject(RequestKind::Scan, nth, InjectedFault::Delay(latency)));
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn z01_eight_departments_take_the_time_of_one() -> TestResult {
-    on_both(async |store| {
+    on_local(async |store| {
         let staff = departments(&store).await?;
-        let latency = Duration::from_millis(100);
-        slow(&store, latency);
+        delay(&store, RequestKind::Scan, DEPARTMENTS as usize);
         let begun = Instant::now();
         let mut one_by_one = Vec::new();
         for department in 0..DEPARTMENTS {
             one_by_one.extend(staff.query(path(department)).collect().await?);
         }
-        let sequential = begun.elapsed();
-        assert!(sequential >= latency * DEPARTMENTS);
+        assert_eq!(latencies_since(begun), u128::from(DEPARTMENTS));
 
-        slow(&store, latency);
+        let all = staff.query_many((0..DEPARTMENTS).map(path)).concurrency(DEPARTMENTS as usize);
+        delay(&store, RequestKind::Scan, DEPARTMENTS as usize);
         let begun = Instant::now();
-        let paths = (0..DEPARTMENTS).map(path);
-        let found = staff.query_many(paths).concurrency(DEPARTMENTS as usize).collect().await?;
-        let parallel = begun.elapsed();
-        assert!(parallel >= latency && parallel < sequential / 2, "{parallel:?} of {sequential:?}");
+        let found = all.collect().await?;
+        assert_eq!(latencies_since(begun), 1, "collected");
+
+        delay(&store, RequestKind::Scan, DEPARTMENTS as usize);
+        let begun = Instant::now();
+        let streamed: Vec<_> = all.stream().try_collect().await?;
+        assert_eq!(latencies_since(begun), 1, "streamed");
 
         let sorted = |found: Vec<Stored<Worker>>| {
             let mut rows: Vec<Worker> = found.into_iter().map(Stored::into_inner).collect();
             rows.sort_by_key(|worker| (worker.department.clone(), worker.id));
             rows
         };
-        assert_eq!(sorted(found), sorted(one_by_one));
+        let one_by_one = sorted(one_by_one);
+        assert_eq!(sorted(found), one_by_one);
+        assert_eq!(sorted(streamed), one_by_one);
         Ok(())
     })
     .await
@@ -165,28 +160,43 @@ async fn z07_a_write_says_status_and_version() -> TestResult {
     .await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn z08_many_calls_are_in_flight_on_one_client() -> TestResult {
     fn is_shared<T: Send + Sync + Clone + 'static>(_: &T) {}
-    on_both(async |store| {
+    on_local(async |store| {
         is_shared(&store.client);
         let staff = store.table::<Worker>().await;
         is_shared(&staff);
-        // A lock around a call would make them wait for each other.
-        let latency = Duration::from_millis(200);
-        (0..16).for_each(|nth| {
-            store.fault.inject(RequestKind::Apply, nth, InjectedFault::Delay(latency))
-        });
+        staff.bulk().insert_all((0..4).map(worker)).await?.into_result()?;
+        // A lock around a verb, or one lock around all of them, would make the calls wait for each other.
+        delay(&store, RequestKind::Any, 16);
+        let point = |id| Worker::primary().department("Sales").id(id);
+        let sales = staff.query(Worker::primary().department("Sales"));
         let begun = Instant::now();
-        let tasks = (0..16).map(|id| {
+        let gets = future::try_join_all((0..4).map(|id| staff.get(point(id))));
+        let pages = future::try_join_all((0..4).map(|_| sales.page(None)));
+        let collects = future::try_join_all((0..4).map(|_| sales.collect()));
+        let elsewhere: Vec<Worker> = (0..4).map(|id| of(1, id)).collect();
+        let inserts = future::try_join_all(elsewhere.iter().map(|worker| staff.insert(worker)));
+        let (gets, pages, collects, inserts) =
+            future::try_join4(gets, pages, collects, inserts).await?;
+        assert_eq!(latencies_since(begun), 1);
+        assert_eq!(store.fault.pending(), 0, "sixteen requests");
+        assert!(gets.iter().all(Option::is_some) && inserts.len() == 4);
+        assert!(pages.iter().all(|page| page.items.len() == 4));
+        assert!(collects.iter().all(|found| found.len() == 4));
+
+        let on_tasks = (4..20).map(|id| {
             let staff = staff.clone();
             tokio::spawn(async move { staff.insert(&worker(id)).await })
         });
-        for task in tasks.collect::<Vec<_>>() {
+        delay(&store, RequestKind::Apply, 16);
+        let begun = Instant::now();
+        for task in on_tasks.collect::<Vec<_>>() {
             task.await??;
         }
-        assert!(begun.elapsed() < latency * 8, "{:?}", begun.elapsed());
-        assert_eq!(staff.query(Worker::primary().department("Sales")).collect().await?.len(), 16);
+        assert_eq!(latencies_since(begun), 1, "on tasks of their own");
+        assert_eq!(staff.query(Worker::primary().department("Sales")).collect().await?.len(), 20);
         Ok(())
     })
     .await
