@@ -13,6 +13,7 @@
 mod absent;
 mod blob_target;
 mod browser;
+mod conditions;
 mod cursors;
 mod declaring;
 mod edges;

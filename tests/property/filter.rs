@@ -1,9 +1,62 @@
 //! Tests that filters survive printing and parsing.
 
-use entable::{Comparison, Error, Filter};
+use entable::{Comparison, Error, Filter, Row, TableEntity, Value};
 use proptest::prelude::*;
 
-use crate::{edm::values, key::legal_text};
+use crate::{
+    edm::values,
+    key::{edge_text, legal_text},
+};
+
+/// Every type of property that may be absent.
+#[derive(TableEntity)]
+#[table(name = "Presence", partition_key = "{id}", row_key = "")]
+#[allow(dead_code, reason = "only its columns are used")]
+struct Absent {
+    id: String,
+    boolean: Option<bool>,
+    int32: Option<i32>,
+    int64: Option<i64>,
+    double: Option<f64>,
+    string: Option<String>,
+    date_time: Option<time::OffsetDateTime>,
+    guid: Option<uuid::Uuid>,
+    binary: Option<Vec<u8>>,
+}
+
+/// Returns a column's conditions that the row has the property, and that it lacks it.
+fn presence(value: &Value) -> (String, Filter, Filter) {
+    macro_rules! of {
+        ($column:ident) => {{
+            let name = Absent::$column.name().to_owned();
+            let there = Absent::$column.is_some().into_filter().unwrap();
+            (name, there, Absent::$column.is_none().into_filter().unwrap())
+        }};
+    }
+    match value {
+        Value::Boolean(_) => of!(BOOLEAN),
+        Value::Int32(_) => of!(INT32),
+        Value::Int64(_) => of!(INT64),
+        Value::Double(_) => of!(DOUBLE),
+        Value::String(_) => of!(STRING),
+        Value::DateTime(_) => of!(DATE_TIME),
+        Value::Guid(_) => of!(GUID),
+        Value::Binary(_) => of!(BINARY),
+    }
+}
+
+/// Returns what the filter and the filter that is read from its text say about a row.
+fn answer(filter: &Filter, row: &Row) -> bool {
+    let read = Filter::parse(&filter.to_string()).unwrap();
+    assert_eq!(&read, filter);
+    let answer = filter.matches(row).unwrap();
+    assert_eq!(read.matches(row).unwrap(), answer);
+    answer
+}
+
+fn row_with(name: &str, value: &Value) -> Row {
+    Row::build("P", "R").with(name, value.as_ref()).unwrap().finish().unwrap()
+}
 
 fn names() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -80,6 +133,44 @@ proptest! {
             Ok(read) => prop_assert_eq!(read, filter),
             Err(error) => prop_assert!(lacks_literal(&error) && filter.check().is_err(), "{}", error),
         }
+    }
+
+    #[test]
+    fn a_prefix_holds_for_the_texts_that_begin_with_it(
+        prefix in edge_text(),
+        rest in edge_text(),
+        other in edge_text(),
+        mistyped in values(),
+    ) {
+        let filter = Filter::starts_with("A", &prefix);
+        for text in [[prefix.as_str(), &rest].concat(), other, prefix.clone()] {
+            let row = row_with("A", &Value::String(text.clone()));
+            prop_assert_eq!(answer(&filter, &row), text.starts_with(&prefix), "{}", filter);
+        }
+        let is_text = matches!(mistyped, Value::String(_));
+        prop_assert!(is_text || !answer(&filter, &row_with("A", &mistyped)), "{}", filter);
+        prop_assert!(!answer(&filter, &row_with("B", &Value::String(prefix))));
+    }
+
+    #[test]
+    fn presence_does_not_depend_on_the_value(declared in values(), stored in values()) {
+        let (name, there, absent) = presence(&declared);
+        let with = row_with(&name, &stored);
+        prop_assert!(answer(&there, &with) && !answer(&absent, &with), "{}", there);
+        let without = row_with("Other", &stored);
+        prop_assert!(!answer(&there, &without) && answer(&absent, &without), "{}", there);
+    }
+
+    #[test]
+    fn ranges_and_lists_say_what_rust_says(number: i32, from: i32, until: i32) {
+        let row = row_with("Int32", &Value::Int32(number));
+        let column = || Absent::INT32;
+        let text = |filter: Result<Filter, Error>| answer(&filter.unwrap(), &row);
+        prop_assert_eq!(text(column().between(from..until).into_filter()), (from..until).contains(&number));
+        prop_assert_eq!(text(column().between(from..=until).into_filter()), (from..=until).contains(&number));
+        prop_assert_eq!(text(column().between(..until).into_filter()), number < until);
+        prop_assert_eq!(text(column().is_in([from, until]).into_filter()), [from, until].contains(&number));
+        prop_assert!(text(column().is_in([from, number]).into_filter()));
     }
 
     #[test]

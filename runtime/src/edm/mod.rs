@@ -6,6 +6,7 @@ mod ticks;
 mod out_of_range;
 mod map;
 mod property;
+mod value_range;
 mod bag;
 mod json;
 mod std_types;
@@ -23,5 +24,6 @@ pub use out_of_range::{KeyOnlyValue, Side};
 pub use property::{Input, Property};
 pub use ticks::{ParseTicksError, Ticks};
 pub use value::{EdmType, Value, ValueRef};
+pub use value_range::ValueRange;
 #[cfg(feature = "jiff")]
 pub(crate) use with_jiff::midnight_of;

@@ -198,7 +198,7 @@ impl<E, F, K> Column<E, F, K> {
     }
 
     /// Fails for the column of a slot that the series does not have.
-    fn check_slot_exists(&self) -> Result<(), InvalidValue> {
+    pub(super) fn check_slot_exists(&self) -> Result<(), InvalidValue> {
         self.out_of_range
             .map_or(Ok(()), |(slot, length)| Err(slot_out_of_range_error(slot, length)))
     }
@@ -224,15 +224,31 @@ impl<E, F, K> Column<E, F, K> {
         &self.name
     }
 
-    fn compare<V>(self, comparison: Comparison, value: V) -> Predicate<E>
+    /// Returns the comparison of the property with a value.
+    pub(super) fn compare(&self, comparison: Comparison, value: K::Operand) -> Predicate<E>
     where
         K: Comparable<F>,
-        V: Input<K::Operand>,
     {
-        match self.check_slot_exists().and_then(|()| K::operand(value.input())) {
-            Ok(value) => Predicate::new(Filter::compare(self.name, comparison, value)),
-            Err(invalid) => Predicate::of_unstorable_value(self.name, comparison, invalid),
+        match self.check_slot_exists().and_then(|()| K::operand(value)) {
+            Ok(value) => Predicate::new(Filter::compare(self.name(), comparison, value)),
+            Err(invalid) => self.refused(comparison, invalid),
         }
+    }
+
+    /// Returns the condition that the property equals a value.
+    pub(super) fn equal(&self, value: K::Operand) -> Predicate<E>
+    where
+        K: EqComparable<F>,
+    {
+        match self.check_slot_exists().and_then(|()| K::equal(&self.name, value)) {
+            Ok(filter) => Predicate::new(filter),
+            Err(invalid) => self.refused(Comparison::Eq, invalid),
+        }
+    }
+
+    /// Returns the condition for a comparison that no property can answer, for the reason `invalid`.
+    pub(super) fn refused(&self, comparison: Comparison, invalid: InvalidValue) -> Predicate<E> {
+        Predicate::of_unstorable_value(self.name.clone(), comparison, invalid)
     }
 
     /// Requires that the property equals the value.
@@ -250,10 +266,7 @@ impl<E, F, K> Column<E, F, K> {
         K: EqComparable<F>,
         V: Input<K::Operand>,
     {
-        match self.check_slot_exists().and_then(|()| K::equal(&self.name, value.input())) {
-            Ok(filter) => Predicate::new(filter),
-            Err(invalid) => Predicate::of_unstorable_value(self.name, Comparison::Eq, invalid),
-        }
+        self.equal(value.input())
     }
 }
 
@@ -282,7 +295,7 @@ macro_rules! comparisons {
                 K: Comparable<F>,
                 V: Input<K::Operand>,
             {
-                self.compare(Comparison::$comparison, value)
+                self.compare(Comparison::$comparison, value.input())
             })*
         }
     };

@@ -17,6 +17,7 @@ pub(crate) mod names;
 pub(crate) mod properties;
 mod predicate;
 pub(crate) mod column;
+mod column_conditions;
 mod flattened;
 pub(crate) mod several_properties;
 pub(crate) mod series;

@@ -44,6 +44,28 @@ impl<E> Predicate<E> {
         Self { filter: Filter::Constant(false), fault, of: PhantomData }
     }
 
+    /// Joins conditions with `and`. Without conditions, every row meets the result.
+    pub(super) fn all(conditions: impl Iterator<Item = Self>) -> Self {
+        Self::join_all(conditions, Filter::all)
+    }
+
+    /// Joins conditions with `or`. Without conditions, no row meets the result.
+    pub(super) fn any(conditions: impl Iterator<Item = Self>) -> Self {
+        Self::join_all(conditions, Filter::any)
+    }
+
+    fn join_all(
+        conditions: impl Iterator<Item = Self>,
+        join: impl FnOnce(Vec<Filter>) -> Filter,
+    ) -> Self {
+        let (mut filters, mut first_fault) = (Vec::new(), None);
+        for Self { filter, fault, .. } in conditions {
+            filters.push(filter);
+            first_fault = first_fault.or(fault);
+        }
+        Self { filter: join(filters), fault: first_fault, of: PhantomData }
+    }
+
     fn join_filters(self, other: Self, with: impl FnOnce(Filter, Filter) -> Filter) -> Self {
         Self {
             filter: with(self.filter, other.filter),

@@ -5,7 +5,10 @@ use std::{
     ops::{BitAnd, BitOr, Deref, Not},
 };
 
-use crate::edm::{KeyOnlyValue, Side, Ticks, Value};
+use crate::{
+    edm::{KeyOnlyValue, Side, Ticks, Value},
+    key::text_successor,
+};
 
 /// One of the service's six comparison operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -218,6 +221,21 @@ impl Filter {
         value: impl Into<Value>,
     ) -> Self {
         Self::Compare { property: property.into(), comparison, value: value.into() }
+    }
+
+    /// Requires that the property is a text that begins with `prefix`. Case-sensitive. The service has no such
+    /// operator, so the condition is a range of texts.
+    ///
+    /// ```
+    /// # use entable::Filter;
+    /// let jones = Filter::starts_with("LastName", "Jo");
+    /// assert_eq!(jones.to_string(), "(LastName ge 'Jo') and (LastName lt 'Jp')");
+    /// ```
+    pub fn starts_with(property: impl Into<String>, prefix: impl AsRef<str>) -> Self {
+        let (property, prefix) = (property.into(), prefix.as_ref());
+        // A value of another type meets `lt` and never `ge`, so only texts meet both.
+        let upper = text_successor(prefix).map(|above| Self::lt(property.as_str(), above));
+        Self::all([Self::ge(property, prefix)].into_iter().chain(upper))
     }
 
     /// Joins filters with `and`. A filter that is an `and` itself stays one operand; [`and_all`](Self::and_all)

@@ -38,6 +38,7 @@ pub(crate) use order::{BOUNDARY, push_sort_key, sort_key_from_key_bytes};
 pub use order::{decode_sort_key, encode_sort_key};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
+pub(crate) use successor::text_successor;
 pub(crate) use template::table_beside;
 pub use template::{
     DecodeText, EncodeValue, Family, FamilyKind, Form, LeftOutStruct, Part, PartCodec, Segment,

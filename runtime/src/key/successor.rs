@@ -19,10 +19,20 @@ use crate::limits::is_forbidden_in_key;
 /// assert_eq!(successor(""), None);
 /// ```
 pub fn successor(prefix: &str) -> Option<String> {
+    successor_of_allowed(prefix, |c| !is_forbidden_in_key(c))
+}
+
+/// Returns the exclusive upper bound of the texts that begin with `prefix`, as [`successor`] does for
+/// keys. A property can hold every character, so none is skipped.
+pub(crate) fn text_successor(prefix: &str) -> Option<String> {
+    successor_of_allowed(prefix, |_| true)
+}
+
+fn successor_of_allowed(prefix: &str, is_allowed: fn(char) -> bool) -> Option<String> {
     let mut rest = prefix.to_owned();
     while let Some(last) = rest.pop() {
         let mut next = next_char(last);
-        while let Some(forbidden) = next.filter(|c| is_forbidden_in_key(*c)) {
+        while let Some(forbidden) = next.filter(|c| !is_allowed(*c)) {
             next = next_char(forbidden);
         }
         if let Some(next) = next {

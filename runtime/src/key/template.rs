@@ -361,6 +361,14 @@ impl Template {
         }
     }
 
+    /// Returns the start of a key, up to the part that follows those with the texts `before`.
+    pub(crate) fn key_prefix_before(&self, before: &[String]) -> String {
+        match before.split_last() {
+            Some((last, before)) => self.key_prefix_through(before, last),
+            None => self.literal_prefix().to_owned(),
+        }
+    }
+
     /// Returns the start of a key, from the texts of its first parts: `before`, and `text` as the
     /// last one. Ends with the literal that follows the last one, if there is one.
     pub(crate) fn key_prefix_through(&self, before: &[String], text: &str) -> String {

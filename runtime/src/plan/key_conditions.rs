@@ -5,6 +5,7 @@
 
 use std::ops::Bound;
 
+use super::key_prefix::PrefixCondition;
 use crate::{
     access::Keys,
     edm::{InvalidValue, KeyOnlyValue, Value, ValueRef},
@@ -25,11 +26,16 @@ pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result
         access.family.filter(|family| family.in_keys.contains(&property.as_str()))
     };
     match filter {
-        Filter::And(all) => Ok(Filter::all(rewrite_each(all, access)?)),
+        Filter::And(all) => rewrite_all(all, access),
         Filter::Or(any) => Ok(Filter::any(rewrite_each(any, access)?)),
         Filter::Not(filter) => Ok(!rewrite_key_conditions(filter, access)?),
         Filter::Compare { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
+                // A prefix that no text is above, such as the empty one, has one bound.
+                let alone = PrefixCondition::find(filter, &[]);
+                if let Some(prefix) = alone.and_then(|prefix| prefix.rewrite_on_keys(access)) {
+                    return Ok(prefix);
+                }
                 let value = Operand::Stored(value);
                 KeyCondition { field: property, comparison: *comparison, value }
                     .rewrite_as_filter(family, access)
@@ -62,6 +68,28 @@ fn refuse_left_out(property: &str, access: &Access) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Rewrites conditions that are joined by `and`. Two bounds that together ask for a prefix are one
+/// condition on a key.
+fn rewrite_all(all: &[Filter], access: &Access) -> Result<Filter> {
+    let prefixes: Vec<(usize, Option<usize>, Filter)> = all
+        .iter()
+        .enumerate()
+        .filter_map(|(at, filter)| {
+            let prefix = PrefixCondition::find(filter, all)?;
+            Some((at, prefix.upper, prefix.rewrite_on_keys(access)?))
+        })
+        .collect();
+    let mut rewritten = Vec::with_capacity(all.len());
+    for (at, filter) in all.iter().enumerate() {
+        if let Some((.., prefix)) = prefixes.iter().find(|(lower, ..)| *lower == at) {
+            rewritten.push(prefix.clone());
+        } else if prefixes.iter().all(|(_, upper, _)| *upper != Some(at)) {
+            rewritten.push(rewrite_key_conditions(filter, access)?);
+        }
+    }
+    Ok(Filter::all(rewritten))
 }
 
 fn rewrite_each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
@@ -340,7 +368,7 @@ impl KeyCondition<'_> {
     }
 
     fn unordered_error(&self, path: &str) -> Error {
-        self.refused_error(path, "texts in a key do not sort as tuples; compare with `eq` or `ne`, or use the path's range")
+        self.refused_error(path, "texts in a key do not sort as tuples; compare with `eq`, `ne` or `starts_with`, or use the path's range")
     }
 
     fn refused_error(&self, path: &str, why: &str) -> Error {

@@ -11,6 +11,7 @@ pub(crate) mod list;
 pub(crate) mod planned;
 pub(crate) mod wide;
 pub(crate) mod size;
+mod key_prefix;
 pub(crate) mod key_conditions;
 pub(crate) mod derive;
 pub(crate) mod move_mark;

@@ -1,0 +1,105 @@
+//! Rewrites the condition that a text begins with a prefix, where only the keys hold the text.
+//!
+//! Escaped texts in a key do not sort as the texts do, so one bound alone says nothing about keys. Both
+//! bounds of a prefix together do: a text begins with a prefix exactly if its escaped form begins with the
+//! escaped prefix.
+
+use crate::{
+    edm::{Value, ValueRef},
+    entity::Access,
+    filter::{Comparison, Filter},
+    key::{Form, Part, Template, escape, successor, text_successor, unescape},
+};
+
+/// The condition that the text in a field begins with a prefix.
+#[derive(Clone, Copy)]
+pub(super) struct PrefixCondition<'a> {
+    field: &'a str,
+    prefix: &'a str,
+    /// The position of the condition that bounds the texts from above. `None` if no text is above those
+    /// with the prefix.
+    pub(super) upper: Option<usize>,
+}
+
+impl<'a> PrefixCondition<'a> {
+    /// Returns the prefix that `filter` asks for together with one of `all`, conditions that are joined by
+    /// `and`: `P ge 'Ha'` and `P lt 'Hb'`.
+    pub(super) fn find(filter: &'a Filter, all: &[Filter]) -> Option<Self> {
+        let (field, prefix) = bound_of_text(filter, Comparison::Ge)?;
+        let upper = match text_successor(prefix) {
+            None => None,
+            Some(above) => {
+                let is_upper =
+                    |other| bound_of_text(other, Comparison::Lt) == Some((field, above.as_str()));
+                Some(all.iter().position(is_upper)?)
+            }
+        };
+        Some(Self { field, prefix, upper })
+    }
+
+    /// Returns the condition as one on a key of the path's rows. Returns `None` if the rows hold the field
+    /// as a property, or if the keys cannot answer the condition.
+    pub(super) fn rewrite_on_keys(&self, access: &Access) -> Option<Filter> {
+        let family = access.family.filter(|family| family.in_keys.contains(&self.field))?;
+        let split = family.partition.parts().count();
+        let partition = family.partition.parts().enumerate();
+        let row = family.row.parts().enumerate();
+        let keys = partition
+            .map(|(at, part)| ("PartitionKey", &family.partition, 0, at, part))
+            .chain(row.map(|(at, part)| ("RowKey", &family.row, split, at, part)));
+        for (name, template, first, at, part) in keys {
+            if part.field != self.field || !self.is_kept_by(part) {
+                continue;
+            }
+            if let Some(given) = access.given_part(first + at) {
+                let text = unescape(given).ok()?;
+                return Some(Filter::Constant(text.starts_with(self.prefix)));
+            }
+            let before: Option<Vec<String>> =
+                (first..first + at).map(|at| access.given_part(at).map(str::to_owned)).collect();
+            if let Some(before) = before {
+                return Some(self.rewrite_on_key(name, template, &before));
+            }
+        }
+        None
+    }
+
+    /// Returns whether the part writes the texts of the field as they are, but for escapes.
+    fn is_kept_by(&self, part: &Part) -> bool {
+        let writes_as_it_is = |text: &str| {
+            let mut written = String::new();
+            let encoded = (part.codec.encode)(part.form, ValueRef::String(text), &mut written);
+            encoded.is_ok() && written == text
+        };
+        // A type of one's own can write its keys in another form than its property.
+        part.is_exact
+            && part.form == Form::Plain
+            && part.width.is_none()
+            && writes_as_it_is(self.prefix)
+            && text_successor(self.prefix).is_none_or(|above| writes_as_it_is(&above))
+    }
+
+    /// Returns the condition on the key `name`, whose first parts have the texts `before`.
+    fn rewrite_on_key(&self, name: &str, template: &Template, before: &[String]) -> Filter {
+        if self.prefix.is_empty() {
+            return Filter::Constant(true);
+        }
+        let prefix = escape(self.prefix, template.terminator_char_of_part(before.len()));
+        let start = template.key_prefix_before(before);
+        let whole = [start.as_str(), &prefix].concat();
+        let upper = successor(&whole).map(|above| Filter::lt(name, above));
+        Filter::all([Filter::ge(name, whole)].into_iter().chain(upper))
+    }
+}
+
+/// Returns property and text of a condition that compares a property with a text by `comparison`.
+fn bound_of_text(filter: &Filter, comparison: Comparison) -> Option<(&str, &str)> {
+    match filter {
+        Filter::Compare { property, comparison: found, value: Value::String(text) }
+            if *found == comparison =>
+        {
+            Some((property, text))
+        }
+        _ => None,
+    }
+}
