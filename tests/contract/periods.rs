@@ -1,6 +1,6 @@
 //! Tests entities whose keys hold a field twice: as a coarse date part and exactly.
 
-use entable::prelude::*;
+use entable::{CostClass, prelude::*};
 use time::{
     Date, OffsetDateTime,
     macros::{date, datetime},
@@ -151,7 +151,7 @@ async fn a_condition_compares_the_time_and_not_its_period() -> TestResult {
             (|| Log::primary().host("h").at_period(AUGUST).any(), is_in_august),
             (|| Log::newest().at_period(AUGUST).any(), is_in_august),
             (|| Log::by_level().host("h").at_period(AUGUST).level(1).any(), is_in_august),
-            (|| Log::newest().at(TIMES[3]).any(), |at| *at == TIMES[3]),
+            (|| Log::newest().at_exact(TIMES[3]).any(), |at| *at == TIMES[3]),
         ];
         for time in TIMES {
             for (path, is_in_path) in paths {
@@ -286,9 +286,29 @@ async fn a_day_in_the_partition_key_gives_the_table_of_its_month() -> TestResult
                 assert_eq!(found, times(|at| at.date() == day.date()), "{plan}");
             }
         }
-        let one = Visit::primary().host("h").at_period(TIMES[2]).at(TIMES[2]);
+        let one = Visit::primary().host("h").at_period(TIMES[2]).at_exact(TIMES[2]);
         assert_eq!(visits.get(one).await?.unwrap().at, TIMES[2]);
         Ok(())
     })
     .await
+}
+
+/// A partition that holds one period of a row family alone is the range that a caller asked for. With copies
+/// of another index in it, the service reads rows that nobody asked for.
+#[test]
+fn a_partition_of_one_period_is_a_range() {
+    let client = Client::memory();
+    let logs = client.table::<Log>();
+    let visits = client.table::<Visit>();
+    let hours = client.table::<Reading>();
+    let newest = logs.query(Log::newest().at_period(AUGUST)).select::<Time>().explain();
+    assert_eq!(newest.class, CostClass::Range, "{newest}");
+    let daily = visits.query(Visit::daily().at_period(AUGUST)).explain();
+    assert_eq!(daily.class, CostClass::Range, "{daily}");
+    let hour = hours.query(Reading::primary().at_period(AUGUST)).filter(Reading::VALUE.ge(3));
+    assert_eq!(hour.explain().class, CostClass::Range, "{}", hour.explain());
+    let shared = logs.query(Log::primary().host("h").at_period(AUGUST)).explain();
+    assert_eq!(shared.class, CostClass::PartitionScan, "{shared}");
+    let shared = visits.query(Visit::primary().host("h").at_period(AUGUST)).explain();
+    assert_eq!(shared.class, CostClass::PartitionScan, "{shared}");
 }

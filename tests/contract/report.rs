@@ -393,7 +393,7 @@ fn every_path_is_printed_as_it_is_explained() {
     let staff = Client::memory().table::<Employee>();
     let since = time::macros::datetime!(2014-07-31 09:30 UTC);
     let by_name = || Employee::by_name().department("Sales");
-    let newest = || Employee::newest().since(since);
+    let newest = || Employee::newest().since_exact(since);
     let explained = [
         (
             "Employee::primary",

@@ -56,7 +56,7 @@ const AT: OffsetDateTime = datetime!(2014-08-22 00:50:32 UTC);
 
 #[test]
 fn an_exact_value_fixes_all_parts_of_its_field() {
-    let point = Log::primary().host("h").at(AT);
+    let point = Log::primary().host("h").at_exact(AT);
     assert_eq!(point.keys().as_point(), Some(("h_201408", "2519936321679999999")));
 }
 
@@ -64,6 +64,8 @@ fn an_exact_value_fixes_all_parts_of_its_field() {
 fn a_period_fixes_the_coarse_part_and_leaves_the_fine_one_open() {
     let month = Log::primary().host("h").at_period(AT);
     assert_eq!(filter(month.clone().keys()), "PartitionKey eq 'h_201408'");
+    let point = month.clone().at_exact(AT);
+    assert_eq!(point.keys().as_point(), Some(("h_201408", "2519936321679999999")));
     let since = month.at_range(AT..);
     assert_eq!(
         filter(since.keys()),

@@ -6,17 +6,7 @@ use crate::model::{Entity, Family, FamilyKind};
 /// Returns the documentation of the method that begins a path through a row family.
 pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
     let mut doc = opening_sentence(family);
-    let fields = |parts: usize| {
-        let mut names: Vec<&str> = Vec::new();
-        let partition = family.partition.parts();
-        for part in partition.chain(family.row.parts().take(parts)) {
-            let name = entity.fields.get(part.field).map_or("", |field| &field.name);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
-    };
+    let fields = |parts: usize| steps(entity, family, parts);
     let all = family.row.parts().count();
     let is_list = family.kind == FamilyKind::List;
     if let Some(dated) = &entity.dated
@@ -31,11 +21,13 @@ pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
     }
     doc.push_str("\n\n| given | class | `$filter` | requests |\n|---|---|---|---|");
     let partition = &family.partition.text;
+    let is_period = family.has_partition_for_period(entity);
     for given in (0..=all).rev().take(if is_list { 1 } else { all + 1 }) {
         let prefix = template_prefix(&family.row.text, given);
         let (class, keys) = match (given == all, prefix.is_empty()) {
             (true, _) => ("point", format!("`RowKey eq '{}'`", family.row.text)),
             (false, false) => ("range", format!("RowKeys that begin with `{prefix}`")),
+            (false, true) if is_period => ("range", "every RowKey".to_owned()),
             (false, true) => ("partition scan", "every RowKey".to_owned()),
         };
         let requests = match (given == all, is_list) {
@@ -51,6 +43,27 @@ pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
         ));
     }
     doc
+}
+
+/// Returns the names of the steps that give the PartitionKey and the first `row_parts` parts of the RowKey.
+fn steps(entity: &Entity, family: &Family, row_parts: usize) -> Vec<String> {
+    let given = || family.partition.parts().chain(family.row.parts().take(row_parts));
+    let mut names: Vec<String> = Vec::new();
+    for part in given() {
+        let Some(field) = entity.fields.get(part.field) else { continue };
+        let is_value_given =
+            given().any(|other| other.field == part.field && other.is_read_back_exactly(field));
+        let name = &field.name;
+        let step = match family.has_period_and_value_of(part.field, &entity.fields) {
+            true if is_value_given => format!("{name}_exact"),
+            true => format!("{name}_period"),
+            false => name.clone(),
+        };
+        if !names.contains(&step) {
+            names.push(step);
+        }
+    }
+    names
 }
 
 fn opening_sentence(family: &Family) -> String {
@@ -83,7 +96,7 @@ fn template_prefix(template: &str, given: usize) -> &str {
     template.get(..end).unwrap_or(template)
 }
 
-fn quoted_names(names: &[&str]) -> String {
+fn quoted_names(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
@@ -116,6 +129,31 @@ mod tests {
         driver::expand_table_entity(&syn::parse2(entity).expect("a struct"))
             .to_string()
             .replace("\\n", "\n")
+    }
+
+    #[test]
+    fn a_period_is_a_step_of_its_own_and_its_partition_a_range() {
+        let entity = quote! {
+            #[table(
+                name = "Logs",
+                partition_key = "{host}_{at:%Y%m%d}",
+                row_key = "{at:desc}",
+                index(Newest, table = "LogsByTime", partition_key = "{at:%Y%m}", row_key = "{at:desc}_{host}")
+            )]
+            struct Log { host: String, at: OffsetDateTime }
+        };
+        let code = driver::expand_table_entity(&syn::parse2(entity).expect("a struct"))
+            .to_string()
+            .replace("\\n", "\n");
+        for line in [
+            "| `host`, `at_exact` | point |",
+            "| `host`, `at_period` | range | `PartitionKey eq '{host}_{at:%Y%m%d}'` and every RowKey |",
+            "| `at_exact`, `host` | point |",
+            "| `at_exact` | range | `PartitionKey eq '{at:%Y%m}'` and RowKeys that begin with `{at:desc}_` |",
+            "| `at_period` | range | `PartitionKey eq '{at:%Y%m}'` and every RowKey |",
+        ] {
+            assert!(code.contains(line), "{line}\n{code}");
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //!
 //! The next part is always the first that is missing, first in the PartitionKey, then in the RowKey. An
 //! exact value sets all parts of its field at once. A period sets only its date part, and a bucket
-//! (`{f:bucket(16)}`) only its own part.
+//! (`{f:bucket(16)}`) only its own part. Where the keys hold a period of a field and also its value, the method for the
+//! value is called `at_exact`, since `.at(midnight)` could mean the day.
 //!
 //! For an entity with dated tables, a state has two more flags. The first says whether the value that
 //! names the table is given, so that one table is read. The second says whether a range of these values
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     model::{Entity, Family, FamilyKind, Field, Part},
     names,
-    template::{Fineness, Form},
+    template::Form,
 };
 
 /// One flag for each part: whether it is given. The PartitionKey's parts come first.
@@ -288,20 +289,13 @@ impl<'m> Builder<'m> {
         }
         let Some((at, part, _)) = self.next_part(given) else { return states };
         let whole = self.after_value(given, part.field);
-        if self.is_period(at, part) {
+        if part.is_period(&self.entity.fields) {
             states.push(self.after_period(given, at, part));
         } else if self.is_bucket(at, part) {
             states.push(with_parts(given, &[at]));
         }
         states.push(whole);
         states
-    }
-
-    /// Returns whether the part is a date form that names a period, such as a day of a time.
-    fn is_period(&self, _at: usize, part: &Part) -> bool {
-        let field = self.entity.fields.get(part.field);
-        matches!(part.form, Form::Date(_, finest) if finest < Fineness::Tick)
-            && field.is_some_and(|field| !part.is_read_back_exactly(field))
     }
 
     /// Returns whether a period of the part lies in the period of one dated table, which it then
@@ -441,12 +435,15 @@ impl<'m> Builder<'m> {
             let is_open = self.is_path(given);
             return self.takes_anything(given, &after, field, is_open);
         }
-        let exact = self.exact_method(given, &after, field, &field.ident, "Fixes");
-        let period = self.is_period(at, part).then(|| {
+        let period = part.is_period(&self.entity.fields).then(|| {
             let method = names::generated_ident(&format!("{}_period", field.name), field.span);
             let after = self.after_period(given, at, part);
             self.exact_method(given, &after, field, &method, "Fixes the period of")
         });
+        let exact = match self.family.has_period_and_value_of(part.field, &self.entity.fields) {
+            true => self.exact_method_beside_period(given, &after, field),
+            false => self.exact_method(given, &after, field, &field.ident, "Fixes"),
+        };
         let buckets = self.is_bucket(at, part).then(|| self.buckets_method(given, at, part, field));
         let is_open = self.is_path(given) && self.missing_parts(given, part.field).len() == 1;
         let bounds = is_open.then(|| {
@@ -454,7 +451,7 @@ impl<'m> Builder<'m> {
             let prefix = self.prefix_method(at, part, field);
             quote! { #range #prefix }
         });
-        quote! { #window #exact #period #buckets #bounds }
+        quote! { #window #period #exact #buckets #bounds }
     }
 
     /// Returns the method that gives a window of the field that names the table.
@@ -527,6 +524,35 @@ impl<'m> Builder<'m> {
         }
     }
 
+    /// Returns the method that fixes a field whose keys hold a period of it too, `at_exact`. A method of the
+    /// field's own name, which could mean either, never compiles: the message of its bound names both.
+    fn exact_method_beside_period(
+        &self,
+        given: &Given,
+        after: &Given,
+        field: &Field,
+    ) -> TokenStream {
+        let method = names::generated_ident(&format!("{}_exact", field.name), field.span);
+        let exact = self.exact_method(
+            given,
+            after,
+            field,
+            &method,
+            "Fixes the one value, and not only the period, of",
+        );
+        let (name, next) = (&field.ident, self.state_type(after));
+        quote! {
+            #exact
+            #[doc(hidden)]
+            pub fn #name<__V>(self, _: __V) -> #next
+            where
+                __V: _rt::PeriodOrExact,
+            {
+                loop {}
+            }
+        }
+    }
+
     /// Returns the methods for a field of an entity that is refused: they take any argument and do
     /// nothing. `is_open` adds methods for a range and a prefix.
     fn takes_anything(
@@ -537,11 +563,17 @@ impl<'m> Builder<'m> {
         is_open: bool,
     ) -> TokenStream {
         let (exact, entity) = (&field.ident, &self.entity.ident);
-        let view = self.view_of_many();
+        let (view, next) = (self.view_of_many(), self.state_type(after));
         let made =
             |suffix| names::generated_ident(&format!("{}{suffix}", field.name), exact.span());
         let (period, buckets) = (made("_period"), made("_buckets"));
-        let next = self.state_type(after);
+        let one_value = (0..self.entity.fields.len())
+            .filter(|at| self.entity.fields.get(*at).is_some_and(|other| other.name == field.name))
+            .any(|at| self.family.has_period_and_value_of(at, &self.entity.fields))
+            .then(|| {
+                let method = made("_exact");
+                quote! { pub fn #method<__V>(self, _: __V) -> #next { loop {} } }
+            });
         let bound = |suffix| {
             let method = made(suffix);
             quote! { pub fn #method<__V>(self, _: __V) -> _rt_Range<#entity, #view> { loop {} } }
@@ -554,6 +586,7 @@ impl<'m> Builder<'m> {
         let rest = self.state_type(given);
         quote! {
             pub fn #exact<__V>(self, _: __V) -> #next { loop {} }
+            #one_value
             pub fn #period<__V>(self, _: __V) -> #rest { loop {} }
             pub fn #buckets(self) -> _rt::Vec<#rest> { loop {} }
             #bounds

@@ -5,7 +5,7 @@ use std::ops::Range;
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path};
 
-use super::Field;
+use super::{Entity, Field};
 use crate::{
     errors::Errors,
     names,
@@ -216,6 +216,12 @@ fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, St
 }
 
 impl Part {
+    /// Returns whether the part writes a period of its field, such as the day of a time, and not the value.
+    pub(crate) fn is_period(&self, fields: &[Field]) -> bool {
+        matches!(self.form, Form::Date(_, finest) if finest < Fineness::Tick)
+            && fields.get(self.field).is_some_and(|field| !self.is_read_back_exactly(field))
+    }
+
     /// Returns whether the field can be read back from the part's text, without loss.
     pub(crate) fn is_read_back_exactly(&self, field: &Field) -> bool {
         match &self.form {
@@ -266,6 +272,29 @@ impl Family {
     /// Returns the parts of both keys, those of the PartitionKey first.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.partition.parts().chain(self.row.parts())
+    }
+
+    /// Returns whether the keys hold a period of the field, and in another part its value.
+    pub(crate) fn has_period_and_value_of(&self, field: usize, fields: &[Field]) -> bool {
+        let has = |is_met: &dyn Fn(&Part) -> bool| {
+            self.parts().any(|part| part.field == field && is_met(part))
+        };
+        let value_of = fields.get(field);
+        has(&|part| part.is_period(fields))
+            && has(&|part| value_of.is_some_and(|field| part.is_read_back_exactly(field)))
+    }
+
+    /// Returns whether each partition holds the rows of a period, and no rows of the entity's other row
+    /// families.
+    pub(crate) fn has_partition_for_period(&self, entity: &Entity) -> bool {
+        let table = |family: &Self| family.table.as_ref().map(LitStr::value);
+        let shares = |other: &&Self| {
+            other.index != self.index
+                && table(other) == table(self)
+                && other.partition.text == self.partition.text
+        };
+        self.partition.parts().any(|part| part.is_period(&entity.fields))
+            && !entity.families.iter().any(|other| shares(&other))
     }
 
     /// Returns whether rows of the row family hold every field of the entity.

@@ -59,7 +59,7 @@ pub use crate::{
         has_property,
         home::home_table,
         names::assert_flattened,
-        path::PartitionPathBuilder,
+        path::{PartitionPathBuilder, PeriodOrExact},
         projection::ProjectedColumn,
         series::{Series, finish_series, store_series},
         set::{

@@ -91,6 +91,16 @@ pub trait PartitionPathBuilder: PathBuilder {
     type View: View;
 }
 
+/// A bound that no type meets, of the step with a field's own name where the keys hold a period of the field
+/// and its value: the step could mean either.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this step could mean the period or the value: the keys hold both",
+    label = "a period or a value",
+    note = "write `at_period(..)` for all rows of the period, such as a day, and `at_exact(..)` for the one value, with the field's name for `at`"
+)]
+pub trait PeriodOrExact {}
+
 #[diagnostic::do_not_recommend]
 impl<S: PartitionPathBuilder> Path for S {
     type Entity = S::Entity;

@@ -8,8 +8,10 @@ use super::{
     row_kind::{RowKind, RowVersion},
 };
 use crate::{
+    access::CostClass,
     edm::EdmType,
     error::{Error, ErrorKind, Result},
+    filter::Filter,
     key::Family,
     row::Row,
 };
@@ -345,6 +347,27 @@ impl Schema {
         owner: |_, _, _| Ok(None),
         type_id: TypeId::of::<()>,
     };
+
+    /// Returns the cost class of a query of `family` that sends the filter. A partition that holds one period
+    /// of the family's rows, and no other rows of the entity, is a range: each row that is read belongs to the
+    /// period.
+    pub(crate) fn cost_class(&self, family: &Family, filter: &Filter) -> CostClass {
+        match CostClass::of_filter(filter) {
+            CostClass::PartitionScan if self.has_partition_for_period(family) => CostClass::Range,
+            class => class,
+        }
+    }
+
+    /// Returns whether each partition of `family` holds the rows of a period, and no rows of other families.
+    fn has_partition_for_period(&self, family: &Family) -> bool {
+        let shares_partition = |other: &&Family| {
+            other.index != family.index
+                && other.table == family.table
+                && other.partition.text == family.partition.text
+        };
+        family.partition.parts().any(|part| part.is_period_of(part.field))
+            && !self.families.iter().any(|other| shares_partition(&other))
+    }
 
     /// Returns whether both schemas are of one struct. Their addresses do not tell: a schema is a constant,
     /// which the compiler may place in memory several times.

@@ -45,9 +45,9 @@ impl Explain {
         let (parts, blob) = (request.parts(), list_query::list_blob_of_request(request));
         let filter = request.checked_parts().and_then(|parts| request.filter_to_explain(parts));
         let class = match &filter {
-            Ok(filter) => CostClass::of_filter(filter),
+            Ok(filter) => request.cost_class(filter),
             // A query that is refused still has its path.
-            Err(_) => CostClass::of_filter(&request.access.keys.filter()),
+            Err(_) => request.cost_class(&request.access.keys.filter()),
         };
         let (filter, fault) = match filter.and_then(|filter| blob.clone().map(|_| filter)) {
             Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN), None),

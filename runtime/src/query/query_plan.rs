@@ -164,7 +164,7 @@ impl QueryPlan {
 
     /// Returns the cost class of a page.
     pub(crate) fn cost_class(&self) -> CostClass {
-        CostClass::of_filter(&self.read.filter.sent)
+        self.request.cost_class(&self.read.filter.sent)
     }
 
     /// Returns the table of the entities that the page at `cursor` finds; `None` if the query reads

@@ -466,6 +466,14 @@ impl Request {
         }
     }
 
+    /// Returns the cost class of the request with this filter.
+    pub(crate) fn cost_class(&self, filter: &Filter) -> CostClass {
+        match self.schema.zip(self.family()) {
+            Some((schema, family)) => schema.cost_class(family, filter),
+            None => CostClass::of_filter(filter),
+        }
+    }
+
     /// Refuses a page size out of range, a table scan that the caller did not allow, and `take` or
     /// `first` on a store that returns rows in no order, unless the caller asked for `any_order` or the
     /// query reads one row.

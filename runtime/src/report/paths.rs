@@ -84,7 +84,7 @@ fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<Path
         PathModel {
             entry: path_method_name(schema, family),
             given,
-            class: CostClass::of_filter(&filter).to_string(),
+            class: schema.cost_class(family, &filter).to_string(),
             filter: filter.to_string(),
             requests,
         }
