@@ -181,6 +181,13 @@ async fn c08_a_page_is_never_taken_for_the_whole() -> TestResult {
         assert_eq!((all.len(), store.count()), (2_100, 3));
         let page = sales.page(None).await?;
         assert_eq!((page.items.len(), page.next.is_some()), (1_000, true));
+        // A page that the service ended early, after five seconds.
+        store.shorten_pages(300);
+        let all = sales.collect().await?;
+        assert!(all.iter().map(|worker| worker.id).eq(0..2_100));
+        assert_eq!(sales.clone().take(700).collect().await?.len(), 700);
+        assert_eq!(sales.count().await?, 2_100);
+        assert_eq!(sales.clone().page_size(1_000).page(None).await?.items.len(), 300);
         store.requests();
         for size in [0, 1_001] {
             assert!(sales.clone().page_size(size).collect().await.unwrap_err().is_invalid());
@@ -255,7 +262,7 @@ async fn c15_a_page_size_of_fifty_is_top_fifty() -> TestResult {
 }
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(name = "Seen{at:%Y%m}", partition_key = "{user}", row_key = "{at:desc}_{id:04}")]
+#[table(name = "Seen{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}_{id:04}")]
 struct Seen {
     user: String,
     at: time::OffsetDateTime,
@@ -279,28 +286,34 @@ async fn c12_log_ins_older_than_sixty_days_go_by_a_count_of_days() -> TestResult
         let now = time::OffsetDateTime::now_utc();
         let day = time::Duration::DAY;
         let seen: Table<Seen> = store.client.table();
-        for (id, days) in [(1, 10), (2, 130)] {
+        for (id, days) in [(1, 1), (2, 59), (3, 61), (4, 130)] {
             seen.insert(&Seen { user: "don".into(), at: now - day * days, id }).await?;
         }
-        assert_eq!(seen.retain(60).await?.dropped.len(), 1);
+        let older = [130, 61].map(|days| format!("Seen{}", day_of(now - day * days)));
+        assert_eq!(seen.retain(60).await?.dropped, older);
         let window = Seen::primary().at_between(now - day * 200..now).user("don");
         let left = seen.query(window).collect().await?;
-        assert_eq!(left.iter().map(|seen| seen.id).collect::<Vec<_>>(), [1]);
+        assert_eq!(left.iter().map(|seen| seen.id).collect::<Vec<_>>(), [1, 2]);
 
         // Each with its own time: hidden at once, deleted by a worker.
         let kept = store.table::<Kept>().await;
-        for (id, days) in [(1, 10), (2, 61)] {
+        for (id, days) in [(1, 59), (2, 61)] {
             let until = now - day * days + day * 60;
             kept.insert(&Kept { user: "don".into(), id, until }).await?;
         }
         let left = kept.query(Kept::primary().user("don")).collect().await?;
         assert_eq!(left.iter().map(|kept| kept.id).collect::<Vec<_>>(), [1]);
-        store.client.delete_table_if_exists(&format!("Seen{}", month(now - day * 10))).await?;
+        for days in [1, 59] {
+            store
+                .client
+                .delete_table_if_exists(&format!("Seen{}", day_of(now - day * days)))
+                .await?;
+        }
         Ok(())
     })
     .await
 }
 
-fn month(at: time::OffsetDateTime) -> String {
-    format!("{:04}{:02}", at.year(), u8::from(at.month()))
+fn day_of(at: time::OffsetDateTime) -> String {
+    format!("{:04}{:02}{:02}", at.year(), u8::from(at.month()), at.day())
 }

@@ -33,14 +33,17 @@ fn the_documentation_names_every_test_and_no_other() {
 
 /// The async tests of `tests/guide/` that do not run on both stores, by the beginnings of their names, each
 /// with the words by which the page says where they run.
-const ELSEWHERE: [(&str, &str); 22] = [
+const ELSEWHERE: [(&str, &str); 25] = [
     ("a13_stored_", ON_THE_EMULATOR),
     ("b06_", ON_PAUSED_TIME),
     ("d09_", ON_PAUSED_TIME),
     ("d11_", ON_PAUSED_TIME),
     ("e05_", ON_PAUSED_TIME),
+    ("k09_only_", ON_PAUSED_TIME),
     ("k02_a_folder_of_blobs_takes_", "K2 with an entity's blobs"),
     ("k06_k07_k10_a_crash_", "K6, K7 and K10 with a crash"),
+    ("p04_eight_", ON_PAUSED_TIME),
+    ("p06_throttling_", ON_PAUSED_TIME),
     ("u01_u02_", "U1, U2 and U5 to U9"),
     ("u05_", "U1, U2 and U5 to U9"),
     ("u06_u07_", "U1, U2 and U5 to U9"),
@@ -58,7 +61,8 @@ const ELSEWHERE: [(&str, &str); 22] = [
     ("z08_", ON_PAUSED_TIME),
 ];
 
-const ON_PAUSED_TIME: &str = "of B6, D9, D11, E5, V12, Z1 and Z8, which measure time";
+const ON_PAUSED_TIME: &str =
+    "that measure time or wait: of B6, D9, D11, E5, K9, P4, P6, V12, Z1 and Z8";
 
 const ON_THE_EMULATOR: &str =
     "A13 and section Y that send requests to a service | the emulator; marked `ignored`";

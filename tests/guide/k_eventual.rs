@@ -1,18 +1,22 @@
 //! K: eventually consistent transactions: the employee who is archived.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
 use entable::{
-    Context, Worker,
-    backend::layer::{InjectedFault, RequestKind},
+    Context, ServiceCode, Worker,
+    backend::layer::{InjectedFault, RequestKind, RetryPolicy},
     prelude::*,
 };
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
-use crate::store::{Store, TestResult, on_both};
+use crate::store::{Store, TestResult, on_both, on_local};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Current", partition_key = "{department}", row_key = "empid_{id:06}")]
@@ -212,6 +216,50 @@ async fn k08_poison_goes_aside_after_some_attempts() -> TestResult {
         worker.requeue(&poisoned[0]).await?;
         self::worker(&store.client).drain().await?;
         assert_eq!(places(&store).await?, (false, true));
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn k09_only_failures_that_pass_are_repeated() -> TestResult {
+    on_local(async |store| {
+        let (current, _) = tables(&store.client).await?;
+        let one = Employee { department: "Sales".into(), id: 456, last_name: "Jones".into() };
+        current.insert(&one).await?;
+        let policy = RetryPolicy::new();
+        let patient = Client::builder().backend(store.fault.clone()).retry(policy).build()?;
+        let current = patient.table::<Employee>();
+        let fail_twice = |error: Error| {
+            store.fault.clear();
+            (0..2).for_each(|nth| {
+                store.fault.inject(RequestKind::Read, nth, InjectedFault::Before(error.clone()))
+            });
+        };
+        let passing = [
+            Error::new(ErrorKind::Throttled, "slow down"),
+            Error::service(ServiceCode::ServerBusy, "busy"),
+            Error::service(ServiceCode::InternalError, "try again"),
+            lost(),
+        ];
+        for error in passing {
+            fail_twice(error.clone());
+            let begun = Instant::now();
+            assert!(current.get(point()).await?.is_some(), "{error}");
+            assert_eq!(store.fault.pending(), 0, "{error}");
+            assert!(begun.elapsed() > Duration::from_millis(1), "{error}: without a wait");
+        }
+        let lasting = [
+            Error::new(ErrorKind::Denied, "the key is wrong"),
+            Error::new(ErrorKind::Invalid, "the filter is wrong"),
+            Error::new(ErrorKind::Corrupt, "the page is damaged"),
+        ];
+        for error in lasting {
+            fail_twice(error.clone());
+            let failed = current.get(point()).await.unwrap_err();
+            assert_eq!(failed.kind(), error.kind());
+            assert_eq!(store.fault.pending(), 1, "{error}: sent once");
+        }
         Ok(())
     })
     .await

@@ -1,9 +1,17 @@
 //! Rows of section P: a table for each day, dropped whole.
 
-use entable::{Client, Error, prelude::*};
+use entable::{
+    Client, Error,
+    backend::layer::{InjectedFault, RequestKind, RetryPolicy},
+    prelude::*,
+};
 use time::{Duration, OffsetDateTime, macros::datetime};
+use tokio::time::Instant;
 
-use crate::store::{TestResult, on_both};
+use crate::{
+    latency::{delay, latencies_since},
+    store::{TestResult, on_both, on_local},
+};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Attempts{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}_{id:04}")]
@@ -87,7 +95,31 @@ async fn p04_a_window_reads_the_tables_of_its_days() -> TestResult {
         let times: Vec<_> = found.iter().map(|attempt| attempt.at).collect();
         assert_eq!(times, [NOON - Duration::DAY, NOON - Duration::DAY * 2]);
         assert_eq!(attempts.query(window).count().await?, 2);
+        store.requests();
+        let point = Attempt::primary().user("don").at(NOON).id(1);
+        assert!(attempts.get(point).await?.is_some());
+        attempts.insert(&Attempt { user: "don".into(), at: NOON, id: 2 }).await?;
+        let requests: Vec<_> = store.requests().iter().map(ToString::to_string).collect();
+        assert_eq!(requests.len(), 2, "{requests:?}");
+        assert!(requests[0].starts_with("read Attempts20140731 (don"), "{requests:?}");
+        assert!(requests[1].starts_with("apply Attempts20140731 don: Insert"), "{requests:?}");
         clear(&store.client).await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn p04_eight_tables_are_read_at_a_time() -> TestResult {
+    on_local(async |store| {
+        let attempts = attempts(&store.client, 16).await?;
+        let window = |days| Attempt::primary().at_between(NOON - Duration::DAY * days..NOON);
+        for (days, rows, expected) in [(7, 7, 1), (8, 8, 2), (15, 15, 2)] {
+            delay(&store, RequestKind::Scan, 16);
+            let begun = Instant::now();
+            let found = attempts.query(window(days).user("don")).collect().await?;
+            assert_eq!((found.len(), latencies_since(begun)), (rows, expected), "{days} days");
+        }
         Ok(())
     })
     .await
@@ -119,6 +151,24 @@ async fn p06_tables_are_made_ahead() -> TestResult {
         attempts.insert(&Attempt { user: "don".into(), at: NOON, id: 1 }).await?;
         assert_eq!(store.count(), 1);
         clear(&store.client).await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn p06_throttling_of_a_new_table_is_waited_out() -> TestResult {
+    on_local(async |store| {
+        let policy = RetryPolicy::new();
+        let patient = Client::builder().backend(store.fault.clone()).retry(policy).build()?;
+        let attempts: Table<Attempt> = patient.table();
+        let busy = || InjectedFault::Before(Error::new(ErrorKind::Throttled, "slow down"));
+        (0..2).for_each(|nth| store.fault.inject(RequestKind::Tables, nth, busy()));
+        assert_eq!(attempts.create_between(NOON..NOON + Duration::DAY).await?, 2);
+        (0..2).for_each(|nth| store.fault.inject(RequestKind::Apply, nth, busy()));
+        attempts.insert(&Attempt { user: "don".into(), at: NOON, id: 1 }).await?;
+        assert_eq!(store.fault.pending(), 0);
+        assert_eq!(days(&store.other).await?, ["Attempts20140731", "Attempts20140801"]);
         Ok(())
     })
     .await

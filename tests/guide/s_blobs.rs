@@ -1,14 +1,24 @@
 //! S2: an entity and its blob, kept consistent by messages: the blob before the entity on a write,
 //! the entity before the blob on a delete, and a cleaner for what a crash left.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use entable::{Blob, Context, ValueRef, prelude::*};
+use entable::{
+    Blob, Context, ValueRef,
+    backend::layer::{InjectedFault, RequestKind},
+    prelude::*,
+};
 use futures_util::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{TestResult, on_both};
+use crate::{
+    flaky_blobs::Flaky,
+    store::{TestResult, on_both},
+};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
@@ -197,10 +207,51 @@ async fn s01_a_large_value_goes_to_a_blob_whose_name_is_a_property() -> TestResu
     .await
 }
 
+/// The blobs of the library's own field: a failure leaves a blob that no row names, and never a row without
+/// its blob.
+#[tokio::test]
+async fn s02_the_blob_comes_before_its_row_and_goes_after_it() -> TestResult {
+    on_both(async |store| {
+        let kept: Blobs = Arc::new(InMemory::new());
+        let blobs = Flaky::over(kept.clone());
+        let builder = Client::builder().backend(store.recorder.clone()).blobs(blobs.clone());
+        let members = builder.build()?.table::<Member>();
+        store.table::<Member>().await;
+        let point = || Member::primary().department("Sales").id(1);
+
+        blobs.is_down.store(true, Ordering::SeqCst);
+        assert!(members.insert(&member(100_000)).await.is_err());
+        assert!(members.get(point()).await?.is_none(), "no row without its blob");
+        blobs.is_down.store(false, Ordering::SeqCst);
+
+        let lost = Error::new(ErrorKind::Backend, "connection lost");
+        store.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(lost));
+        assert!(members.insert(&member(100_000)).await.is_err());
+        assert!(members.get(point()).await?.is_none());
+
+        let count_at_write = async || {
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            let kept = kept.clone();
+            store.before_next_write(async move { _ = sender.send(names(&kept).await.len()) });
+            receiver
+        };
+        let orphans = names(&kept).await.len();
+        let before_row = count_at_write().await;
+        members.insert(&member(100_000)).await?;
+        assert_eq!(before_row.await?, orphans + 1, "the blob is there before its row is written");
+        let before_delete = count_at_write().await;
+        members.delete_at(point()).await?;
+        assert_eq!(before_delete.await?, orphans + 1, "and until its row is deleted");
+        assert!(members.get(point()).await?.is_none());
+        Ok(())
+    })
+    .await
+}
+
 #[tokio::test]
 async fn s03_a_complete_entity_takes_two_requests() -> TestResult {
     on_both(async |store| {
-        let blobs: Blobs = Arc::new(InMemory::new());
+        let blobs = Flaky::over(Arc::new(InMemory::new()));
         let builder = Client::builder().backend(store.recorder.clone()).blobs(blobs.clone());
         let members = builder.build()?.table::<Member>();
         store.table::<Member>().await;
@@ -209,9 +260,13 @@ async fn s03_a_complete_entity_takes_two_requests() -> TestResult {
         let point = || Member::primary().department("Sales").id(1);
         let read = members.get(point()).await?.ok_or("it is there")?;
         assert_eq!(store.recorder.take().len(), 2, "one to write the row, one to read it");
+        let sent = blobs.take_requests();
+        assert!(sent.len() == 1 && sent[0].starts_with("put "), "{sent:?}");
         let photo = read.photo.as_ref().ok_or("it has one")?;
         assert_eq!(members.blob(photo).bytes().await?.len(), 100_000);
         assert_eq!(store.recorder.take().len(), 0, "the blob is read from its own store");
+        let sent = blobs.take_requests();
+        assert!(sent.len() == 1 && sent[0].starts_with("get "), "{sent:?}");
         Ok(())
     })
     .await

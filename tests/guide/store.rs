@@ -6,7 +6,10 @@ use std::{
     fmt,
     future::Future,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use entable::{
@@ -44,7 +47,12 @@ impl Store {
     /// A store on that backend.
     pub fn on(backend: Arc<dyn Backend>, file: Option<PathBuf>) -> Self {
         let fault = FaultInjector::around(backend.clone());
-        let between = Between { inner: fault.clone(), steps: Arc::default() };
+        let between = Between {
+            inner: fault.clone(),
+            steps: Arc::default(),
+            sent: Arc::default(),
+            rows_of_page: Arc::new(AtomicU32::new(1_000)),
+        };
         let recorder = Recorder::around(between.clone());
         let client = |backend: Arc<dyn Backend>| Client::builder().backend(backend).build();
         Self {
@@ -69,6 +77,16 @@ impl Store {
     /// Runs a step of another program right before the next write arrives.
     pub fn before_next_write(&self, step: impl Future<Output = ()> + Send + 'static) {
         self.between.steps.lock().unwrap().push_back(Box::pin(step));
+    }
+
+    /// The batches that were sent since the last look, with their rows.
+    pub fn batches(&self) -> Vec<Batch> {
+        std::mem::take(&mut *self.between.sent.lock().unwrap())
+    }
+
+    /// Ends each page after so many rows, as the service does when a query takes five seconds.
+    pub fn shorten_pages(&self, rows: u32) {
+        self.between.rows_of_page.store(rows, Ordering::SeqCst);
     }
 
     /// The requests since the last look.
@@ -126,11 +144,13 @@ pub fn embedded(file: &Path) -> Result<Embedded, Error> {
     Embedded::open(file)
 }
 
-/// Lets another program's step run right before a write.
+/// Lets another program's step run right before a write, keeps what is sent, and shortens pages.
 #[derive(Clone)]
 struct Between {
     inner: FaultInjector,
     steps: Arc<Mutex<VecDeque<BoxFuture<'static, ()>>>>,
+    sent: Arc<Mutex<Vec<Batch>>>,
+    rows_of_page: Arc<AtomicU32>,
 }
 
 impl fmt::Debug for Between {
@@ -152,7 +172,9 @@ impl Backend for Between {
     }
 
     fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
-        self.inner.scan(request)
+        let most = self.rows_of_page.load(Ordering::SeqCst);
+        let top = Some(request.top.map_or(most, |top| top.min(most)));
+        self.inner.scan(ScanRequest { top, ..request })
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
@@ -161,6 +183,7 @@ impl Backend for Between {
             if let Some(step) = step {
                 step.await;
             }
+            self.sent.lock().unwrap().push(batch.clone());
             self.inner.apply(batch).await
         })
     }

@@ -411,6 +411,8 @@ async fn v17_the_printed_line() -> TestResult {
             .map(|row| format!("RowKey: {}, EmployeeEmail: {}", row.row_key(), row.email))
             .collect();
         assert_eq!(lines, ["RowKey: 00010, EmployeeEmail: kenk@contoso.com"]);
+        let example = include_str!("../../examples/find_by_email.rs");
+        assert!(example.contains(r#"println!("RowKey: {}, EmployeeEmail: {}", don.row_key()"#));
         Ok(())
     })
     .await

@@ -138,6 +138,11 @@ async fn w07_merge_sends_what_it_sets_and_leaves_the_rest() -> TestResult {
         let requests = store.requests();
         assert_eq!(requests.len(), 1);
         assert_eq!(requests[0].verbs(), [Verb::Merge]);
+        let sent = store.batches();
+        let [operation] = sent.last().ok_or("a batch")?.operations() else { panic!("{sent:?}") };
+        let sent = operation.row().to_bag()?;
+        let names: Vec<&str> = sent.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["LastName"], "the property that changes, and no other");
         let raw = async || store.client.dynamic("Staff").get("Sales", "empid_000001").await;
         let merged = raw().await?.unwrap();
         assert_eq!(merged.str("LastName")?, "Smith");

@@ -4,10 +4,10 @@
 use std::{sync::Arc, time::Duration as Time};
 
 use entable::{
-    AccessPolicy, Azure, AzureOptions,
+    AccessPolicy, AccountKey, Azure, AzureOptions, SteppedClock,
     backend::layer::{Recorder, RetryPolicy},
     prelude::*,
-    sas::{TablePermissions, TableSas},
+    sas::{SasCache, TablePermissions, TableSas},
 };
 use time::{Duration, OffsetDateTime, macros::datetime};
 
@@ -193,16 +193,24 @@ async fn y05_signing_takes_a_key_and_no_request() -> TestResult {
 
 #[test]
 fn y06_a_signature_is_used_again_until_near_its_end() -> TestResult {
-    let cache = keyed().sas_cache(Time::from_secs(3600))?;
+    let clock = Arc::new(SteppedClock::new("2014-07-31T12:00:00Z".parse()?));
+    let key = AccountKey::new("myaccount", KEY)?;
+    let cache = SasCache::with_clock(key, Time::from_secs(3600), clock.clone());
     let sales = TableSas::for_path(Worker::primary().department("Sales"))?
         .permissions(TablePermissions::READ);
     let first = cache.get(&sales)?;
     assert_eq!(cache.get(&sales)?, first);
-    let left = first.expires().unwrap() - OffsetDateTime::now_utc();
-    assert!(left > Duration::minutes(59) && left <= Duration::hours(1));
+    assert_eq!(first.expires(), Some(datetime!(2014-07-31 13:00 UTC)));
     let marketing = TableSas::for_path(Worker::primary().department("Marketing"))?
         .permissions(TablePermissions::READ);
     assert_ne!(cache.get(&marketing)?, first);
+    // A fifth of its hour is left: 12 minutes.
+    clock.advance(Time::from_secs(47 * 60));
+    assert_eq!(cache.get(&sales)?, first);
+    clock.advance(Time::from_secs(2 * 60));
+    assert_eq!(cache.get(&sales)?.expires(), Some(datetime!(2014-07-31 13:49 UTC)));
+    let client = keyed().sas_cache(Time::from_secs(3600))?;
+    assert_eq!(client.get(&sales)?, client.get(&sales)?);
     Ok(())
 }
 

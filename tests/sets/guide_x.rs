@@ -119,8 +119,24 @@ async fn x05_the_type_in_a_property() -> Result<(), Error> {
     let staff = client.set::<Row>("Staff");
     staff.insert(&Intern { department: "Sales".into(), id: 1 }.into()).await?;
     staff.insert(&employee(1).into()).await?;
-    let row = client.dynamic("Staff").get("Sales", "intern_000001").await?.unwrap();
-    assert_eq!(row.str("Kind")?, "INTERN");
+    let table = client.table::<Intern>();
+    let intern = |id| Intern { department: "Sales".into(), id };
+    table.insert_or_replace(&intern(2)).await?;
+    table.insert_or_merge(&intern(3)).await?;
+    table.bulk().insert_all([intern(4)]).await?.into_result()?;
+    let mut egt = client.transaction();
+    egt.insert(&intern(5))?;
+    egt.commit().await?;
+    let first = Intern::primary().department("Sales").id(1);
+    let stored = table.get(first).await?.unwrap();
+    table.replace(&stored).await?;
+    for id in 1..=5 {
+        let row = client.dynamic("Staff").get("Sales", &format!("intern_{id:06}")).await?.unwrap();
+        assert_eq!(row.str("Kind")?, "INTERN", "intern {id}");
+        assert_eq!(row.get("EntityType"), None, "intern {id}");
+    }
+    let row = client.dynamic("Staff").get("Sales", "empid_000001").await?.unwrap();
+    assert_eq!(row.str("EntityType")?, "Employee", "the name and the value without settings");
     let rows = staff.query(Keys::partition("Sales")).collect().await?;
     assert!(matches!(&*rows[0], Row::Employee(_)));
     assert!(matches!(&*rows[1], Row::Intern(intern) if intern.id == 1));
@@ -174,6 +190,11 @@ async fn x06_the_type_has_a_version() -> Result<(), Error> {
     let don = staff.get(point()).await?.unwrap();
     assert_eq!(don.full_name, "Don");
     staff.replace(&don).await?;
+    // Rows of both versions in one range are entities of the new one.
+    let second = versions::First { id: 2, name: "Ann".into(), ..first };
+    client.table::<versions::First>().insert(&second).await?;
+    let both = staff.query(versions::Employee::primary().department("Sales")).collect().await?;
+    assert!(both.iter().map(|employee| employee.full_name.as_str()).eq(["Don", "Ann"]));
     let dynamic = client.dynamic("Staff");
     let mut row = dynamic.get("Sales", "empid_000001").await?.unwrap();
     assert_eq!(row.str("EntityType")?, "Employee.v2");
@@ -243,6 +264,22 @@ async fn x10_a_resolver_gives_several_types() -> Result<(), Error> {
         }
     });
     let found: Vec<StaffRow> = rows.collect().await?.into_iter().flatten().collect();
+    let sales = || client.dynamic("Staff").query(Keys::partition("Sales"));
+    let system = sales().resolve(|partition_key, row_key, timestamp, _, etag| {
+        Ok((partition_key.to_owned(), row_key.to_owned(), timestamp, etag.clone()))
+    });
+    let stored = sales().collect().await?;
+    let expected = stored.iter().map(|row| {
+        (row.partition_key().to_owned(), row.row_key().to_owned(), row.timestamp(), row.etag())
+    });
+    assert!(stored.iter().all(|row| row.timestamp().is_some()));
+    assert_eq!(system.collect().await?, expected.collect::<Vec<_>>());
+    let refused = sales().resolve(|_, row_key, _, _, _| match row_key {
+        "empid_000223" => Err(Error::new(ErrorKind::Decode, "no employees here")),
+        _ => Ok(()),
+    });
+    let error = refused.collect().await.unwrap_err();
+    assert!(error.is_decode() && error.to_string().contains("empid_000223"), "{error:?}");
     assert_eq!(
         found,
         [
