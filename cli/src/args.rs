@@ -1,16 +1,19 @@
 //! The arguments of the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use crate::selection::Selection;
 
 const AFTER_HELP: &str = "\
 A STORE is one of:
   staff.db       a file of the embedded store
   azure:         Azure Table storage; the connection string is read from the variable
                  ENTABLE_CONNECTION_STRING, or from the file that
-                 ENTABLE_CONNECTION_STRING_FILE names. With ENTABLE_ACCOUNT in their place the
+                 ENTABLE_CONNECTION_STRING_FILE names, or else from
+                 AZURE_STORAGE_CONNECTION_STRING. With ENTABLE_ACCOUNT in their place the
                  identity of Microsoft Entra ID is used that the environment gives
                  (AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_FEDERATED_TOKEN_FILE or
                  AZURE_CLIENT_SECRET or ENTABLE_CLIENT_SECRET_FILE), or that of an app service,
@@ -42,7 +45,18 @@ pub(crate) enum Command {
     /// List the tables
     Tables {
         /// The store
+        #[arg(default_value = "azure:")]
         store: String,
+    },
+    /// Create a table
+    Create {
+        /// The store; a file is created if it does not exist
+        store: String,
+        /// The table
+        table: String,
+        /// Succeed if the table exists
+        #[arg(long)]
+        if_not_exists: bool,
     },
     /// Print one row
     Get {
@@ -63,9 +77,8 @@ pub(crate) enum Command {
         store: String,
         /// The table
         table: String,
-        /// Count the rows that match, such as "PartitionKey eq 'Sales' and Age ge 30"
-        #[arg(long)]
-        filter: Option<String>,
+        #[command(flatten)]
+        rows: Selection,
     },
     /// Write rows, each a line of JSON, into a table that exists
     Put {
@@ -130,6 +143,7 @@ pub(crate) enum Command {
     /// Show how much work in other partitions is open, and for how long
     Lag {
         /// The store
+        #[arg(default_value = "azure:")]
         store: String,
     },
     /// List, show, requeue or drop work that workers have put aside
@@ -167,9 +181,8 @@ pub(crate) struct Query {
     pub(crate) store: String,
     /// The table
     pub(crate) table: String,
-    /// The condition, such as "PartitionKey eq 'Sales' and Age ge 30"; all rows without one
-    #[arg(long)]
-    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) rows: Selection,
     /// The properties to print, with commas between them
     #[arg(long, value_delimiter = ',')]
     pub(crate) select: Vec<String>,
@@ -191,19 +204,21 @@ pub(crate) struct Delete {
     /// The table
     pub(crate) table: String,
     /// The PartitionKey of the row
-    #[arg(requires = "row_key")]
+    #[arg(requires = "row_key", conflicts_with_all = ["filter", "partition"])]
     pub(crate) partition_key: Option<String>,
     /// The RowKey of the row
     pub(crate) row_key: Option<String>,
     /// Delete the row only if it has this ETag
     #[arg(long, requires = "row_key")]
     pub(crate) if_match: Option<String>,
-    /// Delete the rows that match, each under the ETag that it was found with
-    #[arg(long, conflicts_with_all = ["partition_key", "whole_table"])]
-    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    pub(crate) rows: Selection,
     /// Delete the table with all its rows
-    #[arg(long, conflicts_with = "partition_key")]
+    #[arg(long, conflicts_with_all = ["partition_key", "filter", "partition"])]
     pub(crate) whole_table: bool,
+    /// Delete nothing, print how many rows would be deleted
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Confirm that data may be deleted
     #[arg(long)]
     pub(crate) yes: bool,
@@ -218,12 +233,11 @@ pub(crate) struct Export {
     /// The table; all tables without it
     #[arg(long)]
     pub(crate) table: Option<String>,
-    /// Export the rows that match
-    #[arg(long, requires = "table")]
-    pub(crate) filter: Option<String>,
-    /// The format of the rows
-    #[arg(long, value_enum, default_value_t = RowFormat::Jsonl)]
-    pub(crate) format: RowFormat,
+    #[command(flatten)]
+    pub(crate) rows: Selection,
+    /// The format of the rows; without it csv if the name of the file ends with .csv, else jsonl
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<RowFormat>,
     /// Continue an earlier export to the same file or directory that did not come to its end; CSV, and a store
     /// without order of rows (Cosmos DB), begin an unfinished table anew
     #[arg(long)]
@@ -239,9 +253,9 @@ pub(crate) struct Import {
     /// The table, which is created if it does not exist
     #[arg(long)]
     pub(crate) table: Option<String>,
-    /// The format of the rows
-    #[arg(long, value_enum, default_value_t = RowFormat::Jsonl)]
-    pub(crate) format: RowFormat,
+    /// The format of the rows; without it csv if the name of the file ends with .csv, else jsonl
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<RowFormat>,
     /// Treatment of rows whose keys are taken
     #[arg(long, value_enum, default_value_t = Mode::Replace)]
     pub(crate) mode: Mode,
@@ -262,14 +276,16 @@ pub(crate) struct Copy {
     /// A table to copy; may be repeated, all tables without it
     #[arg(long = "table", value_name = "TABLE")]
     pub(crate) tables: Vec<String>,
-    /// Copy the rows that match
-    #[arg(long)]
-    pub(crate) filter: Option<String>,
-    /// Write nothing, print what differs
+    #[command(flatten)]
+    pub(crate) rows: Selection,
+    /// Write nothing, print what differs, and fail if anything does
     #[arg(long)]
     pub(crate) compare: bool,
+    /// Write nothing, print how many rows would be written, and deleted with --delete-extra
+    #[arg(long, conflicts_with = "compare")]
+    pub(crate) dry_run: bool,
     /// Delete the rows of the target that the source does not have; needs --yes
-    #[arg(long, conflicts_with_all = ["compare", "filter"])]
+    #[arg(long, conflicts_with_all = ["compare", "filter", "partition"])]
     pub(crate) delete_extra: bool,
     /// Copy although work of the outbox is open in the source, which does not come along
     #[arg(long)]
@@ -369,4 +385,12 @@ pub(crate) enum RowFormat {
     Jsonl,
     /// Comma separated values, with types in the header
     Csv,
+}
+
+impl RowFormat {
+    /// Returns the format of a file whose command names none.
+    pub(crate) fn of_file(named: Option<Self>, file: &Path) -> Self {
+        let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+        named.unwrap_or(if is_csv { Self::Csv } else { Self::Jsonl })
+    }
 }

@@ -10,6 +10,7 @@ mod identity;
 mod store;
 mod blobs;
 mod output;
+mod selection;
 #[cfg(feature = "azure")]
 mod check;
 mod commands;

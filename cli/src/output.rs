@@ -119,6 +119,14 @@ impl Progress {
         }
     }
 
+    /// Returns how far the command is in work of a known size, and how long the rest will take.
+    pub(crate) fn share(&self, done: u64, total: Option<u64>, unit: &str) -> String {
+        match total {
+            Some(total) => share_of_work(done, total, unit, self.started.elapsed()),
+            None => format!("{done} {unit}"),
+        }
+    }
+
     /// Waits for work that does not say how far it is, and shows how long it takes.
     pub(crate) async fn wait<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
@@ -141,10 +149,28 @@ impl Progress {
     }
 }
 
+/// Returns a count of rows, such as `1 row` or `250 rows`.
+pub(crate) fn rows(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "row" } else { "rows" })
+}
+
+/// Returns how far work is whose size is known, with an estimate of the time that is left, such as
+/// `50 of 200 rows (25%), 6 s left`.
+#[allow(clippy::cast_precision_loss, reason = "an estimate needs no 52 bits")]
+fn share_of_work(done: u64, total: u64, unit: &str, elapsed: Duration) -> String {
+    if done == 0 || done > total {
+        return format!("{done} {unit}");
+    }
+    let share = done as f64 / total as f64;
+    let left = elapsed.as_secs_f64() * (1.0 - share) / share;
+    format!("{done} of {total} {unit} ({:.0}%), {left:.0} s left", share * 100.0)
+}
+
 /// Returns a count with its rate, such as `1200 rows in 0.5 s (2400 rows/s)`.
 #[allow(clippy::cast_precision_loss, reason = "a rate needs no 52 bits")]
-pub(crate) fn rate(rows: u64, seconds: f64) -> String {
-    format!("{rows} rows in {seconds:.1} s ({:.0} rows/s)", rows as f64 / seconds.max(1e-3))
+pub(crate) fn rate(count: u64, seconds: f64) -> String {
+    let a_second = count as f64 / seconds.max(1e-3);
+    format!("{} in {seconds:.1} s ({a_second:.0} rows/s)", rows(count))
 }
 
 /// Returns the text without characters that a terminal would obey.
@@ -272,6 +298,16 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_of_a_known_size_says_what_is_left() {
+        let after = Duration::from_secs(2);
+        assert_eq!(share_of_work(50, 200, "rows", after), "50 of 200 rows (25%), 6 s left");
+        assert_eq!(share_of_work(200, 200, "rows", after), "200 of 200 rows (100%), 0 s left");
+        assert_eq!(share_of_work(0, 200, "rows", after), "0 rows");
+        assert_eq!(share_of_work(201, 200, "rows", after), "201 rows", "the table has grown");
+        assert_eq!((rows(0), rows(1), rows(2)), ("0 rows".into(), "1 row".into(), "2 rows".into()));
+    }
 
     #[test]
     fn terminals_obey_nothing_that_a_row_says() {

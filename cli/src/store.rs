@@ -77,8 +77,8 @@ pub(crate) fn refuse_secret(name: &str) -> Result<(), Failure> {
 #[cfg(not(feature = "azure"))]
 fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
     let message = format!(
-        "`{name}` is on Azure or an emulator, which this build does not know: \
-         `cargo install entable-cli --features azure`"
+        "`{name}` is on Azure or an emulator, which this build leaves out: \
+         `cargo install entable-cli` builds one that does"
     );
     Err(Failure::usage(message))
 }
@@ -116,7 +116,8 @@ pub(crate) fn service_options(name: &str) -> Result<entable::AzureOptions, Failu
 pub(crate) fn secrets(name: &str) -> Vec<String> {
     let names = name.strip_prefix(AZURE).and_then(|account| Variables::of(account).ok());
     let text = names.and_then(|names| {
-        variable_or_file(&names.connection, &names.connection_file).ok().flatten()
+        let own = variable_or_file(&names.connection, &names.connection_file).ok().flatten();
+        own.or_else(|| names.other_tools.and_then(variable))
     });
     let text = text.unwrap_or_default();
     let settings = text.trim().split([';', '&', '?']).filter_map(|setting| setting.split_once('='));
@@ -146,6 +147,9 @@ struct Variables {
     account: String,
     /// Holds the whole table endpoint of that account, in another cloud than the public one.
     endpoint: String,
+    /// Holds a connection string for other tools, such as `az`. It is read if no other variable is set, and
+    /// names one account alone.
+    other_tools: Option<&'static str>,
 }
 
 #[cfg(feature = "azure")]
@@ -168,6 +172,7 @@ impl Variables {
             connection_file: of("CONNECTION_STRING_FILE"),
             account: of("ACCOUNT"),
             endpoint: of("ENDPOINT"),
+            other_tools: account.is_empty().then_some("AZURE_STORAGE_CONNECTION_STRING"),
         })
     }
 }
@@ -176,7 +181,7 @@ impl Variables {
 #[cfg(feature = "azure")]
 fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
     use entable::AzureOptions;
-    let Variables { connection, connection_file, account, endpoint } = names;
+    let Variables { connection, connection_file, account, endpoint, .. } = names;
     match (variable_or_file(connection, connection_file)?, variable(account)) {
         (Some(text), None) => Ok(AzureOptions::from_connection_string(text.trim())?),
         (None, Some(name)) => {
@@ -191,10 +196,13 @@ fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
         (Some(_), Some(_)) => Err(Failure::usage(format!(
             "both {account} and a connection string are set: unset one"
         ))),
-        (None, None) => Err(Failure::usage(format!(
-            "no credentials: set {connection}, or {connection_file} to the path of a file, or {account} to use an \
-             identity"
-        ))),
+        (None, None) => match names.other_tools.and_then(variable) {
+            Some(text) => Ok(AzureOptions::from_connection_string(text.trim())?),
+            None => Err(Failure::usage(format!(
+                "no credentials: set {connection}, or {connection_file} to the path of a file, or {account} to use \
+                 an identity"
+            ))),
+        },
     }
 }
 

@@ -1,4 +1,4 @@
-//! Commands that change rows.
+//! Commands that create tables, write rows, and settle work that was put aside.
 
 use std::{
     io::{self, BufReader},
@@ -6,18 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use entable::{
-    Batch, Client, Condition, ETag, Filter, Operation, Poisoned, Row, WorkAuthenticity,
-    backend::{Backend, ScanRequest},
-    data::ImportMode,
-};
+use entable::{Poisoned, WorkAuthenticity, data::ImportMode};
 use serde_json::{Value, json};
 
-use super::look::{self, parse_filter};
+use super::look;
 use crate::{
-    args::{Delete, Mode},
+    args::Mode,
     failure::Failure,
-    output::{Grid, Output, Progress, escaped},
+    output::{self, Grid, Output, Progress, escaped},
     store,
 };
 
@@ -46,10 +42,9 @@ pub(crate) async fn put(
     }
     let progress = Arc::new(Progress::new(output));
     let shown = progress.clone();
-    let import = client
-        .import(table)
-        .mode(mode.into())
-        .on_progress(move |now| shown.show(|| format!("line {}: {} rows", now.line, now.rows)));
+    let import = client.import(table).mode(mode.into()).on_progress(move |now| {
+        shown.show(|| format!("line {}: {}", now.line, output::rows(now.rows)))
+    });
     let report = match file {
         Some(path) => import.from_file(path).await?,
         None => import.read_from(BufReader::new(io::stdin())).await?,
@@ -57,115 +52,29 @@ pub(crate) async fn put(
     progress.end();
     let rows = report.digest.rows();
     client.close().await?;
-    output.say(|| format!("{rows} rows written"), || json!({"table": table, "rows": rows}))
+    output
+        .say(|| format!("{} written", output::rows(rows)), || json!({"table": table, "rows": rows}))
 }
 
-pub(crate) async fn delete(output: &Output, delete: Delete) -> Result<(), Failure> {
-    let Delete { store, table, partition_key, row_key, if_match, filter, whole_table, yes } =
-        delete;
-    if partition_key.is_none() && filter.is_none() && !whole_table {
-        return Err(Failure::usage(
-            "name a row by both keys, or rows by --filter, or --whole-table",
-        ));
-    }
-    // A variable of a script that is not set would delete all rows.
-    if filter.as_deref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(Failure::usage(
-            "the --filter is empty, which means all rows: name them with a condition such as \"PartitionKey ge ''\"",
-        ));
-    }
-    let filter = filter.as_deref().map(|text| parse_filter(Some(text))).transpose()?;
-    if !yes {
-        return Err(Failure::usage("this deletes data: repeat it with --yes"));
-    }
-    let client = store::open(&store, false)?;
-    let (deleted, changed) =
-        if let (Some(partition_key), Some(row_key)) = (&partition_key, &row_key) {
-            let condition =
-                if_match.map_or(Condition::Any, |etag| Condition::Match(ETag::from(&*etag)));
-            let operation = Operation::delete(partition_key, row_key, condition)?;
-            client.backend().apply(&Batch::single(&*table, operation)?).await?;
-            (1, 0)
-        } else if let Some(filter) = filter {
-            delete_matching(output, &client, &table, &filter).await?
-        } else {
-            client.delete_table(&table).await?;
-            client.close().await?;
-            let value = || json!({"table": table, "deleted": "table"});
-            return output.say(|| format!("table {table} is deleted"), value);
-        };
-    client.close().await?;
-    output.say(
-        || format!("{deleted} rows deleted"),
-        || json!({"table": table, "deleted": deleted, "changed": changed}),
-    )
-}
-
-/// Deletes the rows that match, those of one partition together. A row that has changed since it was found
-/// stays. Returns how many it deleted, and how many had changed.
-async fn delete_matching(
+pub(crate) async fn create(
     output: &Output,
-    client: &Client,
+    store: &str,
     table: &str,
-    filter: &Filter,
-) -> Result<(u64, u64), Failure> {
-    let progress = Progress::new(output);
-    let (mut deleted, mut changed) = (0, 0);
-    let mut from = None;
-    loop {
-        let scan = ScanRequest { table, filter, select: Some(&[]), top: None, from: from.as_ref() };
-        let page = client.backend().scan(scan).await?;
-        let next = page.next.clone();
-        let rows = page.into_rows()?;
-        // Rows of the outbox belong to workers.
-        let rows: Vec<&Row> = rows.iter().filter(|row| !row.row_key().starts_with("~e")).collect();
-        for group in rows.chunk_by(|a, b| a.partition_key() == b.partition_key()) {
-            for group in group.chunks(100) {
-                let (gone, kept) = delete_group(client, table, group).await?;
-                (deleted, changed) = (deleted + gone, changed + kept);
-                progress.show(|| format!("{deleted} rows deleted"));
-            }
-        }
-        from = next;
-        if from.is_none() {
-            break;
-        }
-    }
-    progress.end();
-    if changed > 0 {
-        output.remark(&format!("{changed} rows have changed since they were found, and stay"));
-    }
-    Ok((deleted, changed))
-}
-
-/// Deletes rows of one partition. Returns how many it deleted, and how many had changed.
-async fn delete_group(client: &Client, table: &str, rows: &[&Row]) -> Result<(u64, u64), Failure> {
-    let operation = |row: &Row| {
-        let condition = row.etag().map_or(Condition::Any, Condition::Match);
-        Operation::delete(row.partition_key(), row.row_key(), condition)
+    if_not_exists: bool,
+) -> Result<(), Failure> {
+    let client = store::open(store, true)?;
+    let is_new = if if_not_exists {
+        client.create_table_if_not_exists(table).await?
+    } else {
+        client.create_table(table).await?;
+        true
     };
-    let mut batch = Batch::new(table);
-    for row in rows {
-        batch.push(operation(row)?)?;
-    }
-    let is_raced = |error: &entable::Error| {
-        error.is_precondition_failed() || error.code() == Some("ResourceNotFound")
-    };
-    match client.backend().apply(&batch).await {
-        Ok(_) => return Ok((u64::try_from(rows.len()).unwrap_or(u64::MAX), 0)),
-        Err(error) if is_raced(&error) => {}
-        Err(error) => return Err(error.in_table(table).into()),
-    }
-    // One row has changed, and the group was refused with it: each row by itself.
-    let (mut deleted, mut changed) = (0, 0);
-    for row in rows {
-        match client.backend().apply(&Batch::single(table, operation(row)?)?).await {
-            Ok(_) => deleted += 1,
-            Err(error) if is_raced(&error) => changed += 1,
-            Err(error) => return Err(error.in_table(table).into()),
-        }
-    }
-    Ok((deleted, changed))
+    client.close().await?;
+    let said = if is_new { "is created" } else { "exists already" };
+    output.say(
+        || format!("table {} {said}", escaped(table)),
+        || json!({"table": table, "created": is_new}),
+    )
 }
 
 pub(crate) async fn poisoned(output: &Output, store: &str) -> Result<(), Failure> {

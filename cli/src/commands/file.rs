@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     failure::Failure,
-    output::{Output, Progress, rate},
+    output::{self, Output, Progress, rate},
     store,
 };
 
@@ -63,7 +63,7 @@ pub(crate) async fn verify(output: &Output, name: &str) -> Result<(), Failure> {
                     output.remark(&error.in_table(&table).to_string());
                 }
             }
-            progress.show(|| format!("{table}: {rows} rows"));
+            progress.show(|| format!("{table}: {}", output::rows(rows)));
             from = page.next;
             if from.is_none() {
                 break;
@@ -77,7 +77,7 @@ pub(crate) async fn verify(output: &Output, name: &str) -> Result<(), Failure> {
     )?;
     match damaged {
         0 => Ok(()),
-        damaged => Err(Failure::bad_data(format!("{damaged} rows are damaged"))),
+        damaged => Err(Failure::bad_data(format!("{} damaged", output::rows(damaged)))),
     }
 }
 
@@ -91,8 +91,11 @@ pub(crate) async fn verify_copy(
     let shown = progress.clone();
     let mut verification = file.verify_copy().on_progress(move |at| {
         shown.show(|| match at.rows {
-            0 => format!("copying: {} of {} bytes", at.copied_bytes, at.file_bytes),
-            rows => format!("{rows} rows"),
+            0 => {
+                let share = shown.share(at.copied_bytes, Some(at.file_bytes), "bytes");
+                format!("copying: {share}")
+            }
+            rows => output::rows(rows),
         });
     });
     if let Some(path) = keep {

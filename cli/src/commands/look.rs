@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     args::Query,
     failure::Failure,
-    output::{Grid, Output, Progress, Shown, escaped},
+    output::{self, Grid, Output, Progress, Shown, escaped},
+    selection::{Selection, remark_on_no_match},
     store,
 };
 
@@ -100,14 +101,8 @@ fn shown(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Returns the filter of an argument; all rows without one.
-pub(crate) fn parse_filter(text: Option<&str>) -> Result<Filter, Failure> {
-    let Some(text) = text else { return Ok(Filter::Constant(true)) };
-    Filter::parse(text).map_err(|error| Failure::usage(format!("--filter: {error}")))
-}
-
 pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> {
-    let filter = parse_filter(query.filter.as_deref())?;
+    let filter = query.rows.condition()?;
     if query.explain {
         return explain(output, &query, &filter);
     }
@@ -143,7 +138,12 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
         output.written(Shown::stdout().write_all(to_csv(&of_csv)?.as_bytes()))?;
     }
     if from.is_some() && !output.is_json {
-        output.remark(&format!("{printed} rows, and there may be more: see --top"));
+        let shown = output::rows(u64::try_from(printed).unwrap_or(u64::MAX));
+        output.remark(&format!("{shown}, and there may be more: see --top"));
+    }
+    if printed == 0 && query.top > 0 && !output.is_json {
+        let remark = query.rows.filter.as_deref().and_then(remark_on_no_match);
+        remark.into_iter().for_each(|text| output.remark(text));
     }
     Ok(())
 }
@@ -196,12 +196,12 @@ pub(crate) async fn count(
     output: &Output,
     store: &str,
     table: &str,
-    filter: Option<&str>,
+    selection: &Selection,
 ) -> Result<(), Failure> {
-    let filter = parse_filter(filter)?;
+    let filter = selection.condition()?;
     let client = store::open(store, false)?;
     let progress = Progress::new(output);
-    let mut rows = 0_usize;
+    let mut rows = 0_u64;
     let mut from = None;
     loop {
         // The keys alone: they come with every row.
@@ -214,8 +214,8 @@ pub(crate) async fn count(
         };
         let page = client.backend().scan(scan).await?;
         let next = page.next.clone();
-        rows += page.into_rows()?.len();
-        progress.show(|| format!("{rows} rows"));
+        rows += u64::try_from(page.into_rows()?.len()).unwrap_or(u64::MAX);
+        progress.show(|| output::rows(rows));
         from = next;
         if from.is_none() {
             break;
@@ -244,10 +244,10 @@ pub(crate) async fn partitions(
         let value = json!({"rows": report.rows, "bytes": report.bytes, "partitions": report.partitions, "top": listed});
         return output.json(&value);
     }
-    output.line(&format!(
-        "{} rows, {} bytes in {} partitions",
-        report.rows, report.bytes, report.partitions
-    ))?;
+    let partitions = report.partitions;
+    let of = if partitions == 1 { "partition" } else { "partitions" };
+    let rows = output::rows(report.rows);
+    output.line(&format!("{rows}, {} bytes in {partitions} {of}", report.bytes))?;
     let mut grid = Grid::new(["PartitionKey", "Rows", "Bytes", "Share"]);
     for one in &report.top {
         let share = format!("{:.1}%", one.share * 100.0);

@@ -2,6 +2,7 @@
 
 mod look;
 mod change;
+mod delete;
 mod moving;
 mod file;
 mod sas;
@@ -26,9 +27,10 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
             look::get(output, &store, &table, &partition_key, &row_key).await
         }
         Command::Query(query) => look::query(output, query).await,
-        Command::Count { store, table, filter } => {
-            look::count(output, &store, &table, filter.as_deref()).await
+        Command::Create { store, table, if_not_exists } => {
+            change::create(output, &store, &table, if_not_exists).await
         }
+        Command::Count { store, table, rows } => look::count(output, &store, &table, &rows).await,
         Command::Partitions { store, table, top } => {
             look::partitions(output, &store, &table, top).await
         }
@@ -36,7 +38,7 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         Command::Put { store, table, file, mode } => {
             change::put(output, &store, &table, file, mode).await
         }
-        Command::Delete(delete) => change::delete(output, delete).await,
+        Command::Delete(delete) => delete::delete(output, delete).await,
         Command::Poison(Poison::List { store }) => change::poisoned(output, &store).await,
         Command::Poison(Poison::Requeue { store, position }) => {
             change::requeue(output, &store, position).await

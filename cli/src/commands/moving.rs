@@ -4,24 +4,23 @@ use std::{
     fs,
     io::{self, BufReader, Write},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 use entable::{
     Client, Error,
     data::{
-        CopyBlobsReport, ExportReport, Format, ImportReport, NewFile, RowsDigest, TableCopy,
-        is_framework_table,
+        CopyBlobsReport, CopyProgress, CopyReport, ExportReport, Format, ImportReport, NewFile,
+        RowsDigest, TableCopy, is_framework_table,
     },
 };
 use serde_json::{Value, json};
 
-use super::look::parse_filter;
 use crate::{
     args::{Copy, Export, Import, RowFormat},
     blobs,
     failure::Failure,
-    output::{Output, Progress, Shown, escaped, rate},
+    output::{Output, Progress, Shown, escaped, rate, rows},
     store,
 };
 
@@ -49,6 +48,9 @@ fn digest(digest: &RowsDigest) -> Value {
 }
 
 pub(crate) async fn export(output: &Output, export: Export) -> Result<(), Failure> {
+    if export.table.is_none() && !export.rows.is_all() {
+        return Err(Failure::usage("rows are selected in one table: name it with --table"));
+    }
     let client = store::open(&export.store, false)?;
     let Some(table) = &export.table else { return export_all(output, &client, &export).await };
     let progress = Arc::new(Progress::new(output));
@@ -77,9 +79,9 @@ fn exporting(
     let (shown, name) = (progress.clone(), table.to_owned());
     let job = client
         .export(table)
-        .filter(parse_filter(export.filter.as_deref())?)
-        .format(export.format.into())
-        .on_progress(move |now| shown.show(|| format!("{name}: {} rows", now.rows)));
+        .filter(export.rows.condition()?)
+        .format(RowFormat::of_file(export.format, &export.to).into())
+        .on_progress(move |now| shown.show(|| format!("{name}: {}", rows(now.rows))));
     // Without `resume` the job begins anew.
     Ok(if export.resume && job.can_resume() { job.resume() } else { job })
 }
@@ -92,7 +94,7 @@ fn export_line(report: &ExportReport, seconds: f64) -> String {
         report.digest
     );
     if report.outbox_rows > 0 {
-        line.push_str(&format!(", without {} rows of the outbox", report.outbox_rows));
+        line.push_str(&format!(", without {} of the outbox", rows(report.outbox_rows)));
     }
     line
 }
@@ -117,12 +119,13 @@ async fn export_all(output: &Output, client: &Client, export: &Export) -> Result
         return Err(Failure::new(crate::failure::CONFLICT, "Conflict", message));
     }
     fs::create_dir_all(directory).map_err(|error| Failure::io("creating the directory", &error))?;
+    let format = RowFormat::of_file(export.format, directory);
     let mut tables = Vec::new();
     for table in client.tables().await? {
         if is_framework_table(&table) {
             continue;
         }
-        let file = format!("{table}.{}", extension(export.format));
+        let file = format!("{table}.{}", extension(format));
         let path = directory.join(&file);
         // A table that is finished is exported again, because only its summary says what it holds.
         if export.resume && path.exists() {
@@ -137,7 +140,7 @@ async fn export_all(output: &Output, client: &Client, export: &Export) -> Result
         }
         tables.push(export_json(&report, &file));
     }
-    let content = json!({"format": extension(export.format), "tables": tables});
+    let content = json!({"format": extension(format), "tables": tables});
     // The manifest comes last: a directory without one is not complete.
     write_new_file(&manifest, &format!("{content:#}\n"))?;
     if output.is_json { output.json(&content) } else { Ok(()) }
@@ -156,7 +159,8 @@ pub(crate) async fn import(output: &Output, import: Import) -> Result<(), Failur
     let client = store::open(&import.store, true)?;
     let mut aside = import.skip_bad.as_ref().map(NewFile::create).transpose()?;
     let progress = Arc::new(Progress::new(output));
-    let imported = import_table(output, &client, &table, &import, aside.as_mut(), &progress).await;
+    let imported =
+        import_table(output, &client, &table, &import, None, aside.as_mut(), &progress).await;
     // Lines that were set aside are kept if the import fails, too.
     let finished = aside.map_or(Ok(()), NewFile::finish);
     let report = imported?;
@@ -166,6 +170,7 @@ pub(crate) async fn import(output: &Output, import: Import) -> Result<(), Failur
     output.say(|| import_line(&report, seconds), || import_json(&report))?;
     match report.bad {
         0 => Ok(()),
+        1 => Err(Failure::bad_data("1 line was set aside")),
         bad => Err(Failure::bad_data(format!("{bad} lines were set aside"))),
     }
 }
@@ -175,6 +180,7 @@ async fn import_table(
     client: &Client,
     table: &str,
     import: &Import,
+    total: Option<u64>,
     aside: Option<&mut NewFile>,
     progress: &Arc<Progress>,
 ) -> Result<ImportReport, Failure> {
@@ -182,10 +188,12 @@ async fn import_table(
     let is_json = output.is_json;
     let mut job = client
         .import(table)
-        .format(import.format.into())
+        .format(RowFormat::of_file(import.format, &import.from).into())
         .mode(import.mode.into())
         .from_line(import.from_line)
-        .on_progress(move |now| shown.show(|| format!("line {}: {} rows", now.line, now.rows)))
+        .on_progress(move |now| {
+            shown.show(|| format!("line {}: {}", now.line, shown.share(now.rows, total, "rows")));
+        })
         .on_bad(move |error: &Error| Output::new(is_json).remark(&error.to_string()));
     if let Some(aside) = aside {
         job = job.skip_bad(aside as &mut (dyn Write + Send));
@@ -232,13 +240,14 @@ async fn import_all(output: &Output, import: &Import) -> Result<(), Failure> {
             store: import.store.clone(),
             from,
             table: Some(table.to_owned()),
-            format,
+            format: Some(format),
             mode: import.mode,
             from_line: 1,
             skip_bad: None,
         };
         let progress = Arc::new(Progress::new(output));
-        let report = import_table(output, &client, table, &single, None, &progress).await?;
+        let total = one.pointer("/digest/rows").and_then(Value::as_u64);
+        let report = import_table(output, &client, table, &single, total, None, &progress).await?;
         let seconds = progress.end();
         if Some(&digest(&report.digest)) != one.get("digest") {
             let message = format!("table `{table}`: the file does not hold what the manifest says");
@@ -254,37 +263,32 @@ async fn import_all(output: &Output, import: &Import) -> Result<(), Failure> {
 }
 
 pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
-    if copy.delete_extra && !copy.yes {
+    if copy.delete_extra && !copy.yes && !copy.dry_run {
         return Err(Failure::usage("this deletes rows of the target: repeat it with --yes"));
     }
     // The comparison of a store with itself proves nothing.
     if copy.from == copy.to {
         return Err(Failure::usage(format!("`{}` is the source and the target", copy.from)));
     }
-    let filter = parse_filter(copy.filter.as_deref())?;
-    let (from, to) = open_both(&copy)?;
+    let filter = copy.rows.condition()?;
+    let is_compared = copy.compare || copy.dry_run;
+    let (from, to) = open_both(&copy, !is_compared)?;
     let progress = Arc::new(Progress::new(output));
     // Rows point to blobs, so that blobs come first: a reader of the target finds each that a row names.
     let copied = match &copy.blobs {
-        Some(_) => Some(copy_blobs(&from, &to, copy.compare, &progress).await?),
+        Some(_) => Some(copy_blobs(&from, &to, is_compared, &progress).await?),
         None => None,
     };
-    let shown = progress.clone();
     let mut job = from
         .copy_to(&to)
-        .tables(copy.tables)
+        .tables(copy.tables.clone())
         .filter(filter)
         .concurrency(copy.concurrency)
-        .on_progress(move |now| {
-            shown.show(|| {
-                let doing = if now.is_verifying { "compared" } else { "read" };
-                format!("{}: {} rows {doing}, {} written", now.table, now.rows, now.written)
-            });
-        });
-    if copy.compare {
+        .on_progress(show_copy(&progress));
+    if is_compared {
         job = job.compare_only();
     }
-    if copy.delete_extra {
+    if copy.delete_extra && !copy.dry_run {
         job = job.delete_extra();
     }
     if copy.leave_open_work {
@@ -297,26 +301,75 @@ pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
     if output.is_json {
         let tables: Vec<Value> = report.tables.iter().map(copy_json).collect();
         let blobs = copied.as_ref().map(blobs_json);
-        output.json(&json!({"equal": is_equal, "tables": tables, "blobs": blobs}))?;
+        let dry_run = copy.dry_run;
+        output.json(
+            &json!({"equal": is_equal, "dry_run": dry_run, "tables": tables, "blobs": blobs}),
+        )?;
     } else {
         if let Some(copied) = &copied {
             output.line(&blobs_line(copied))?;
         }
-        report.tables.iter().try_for_each(|table| say_copy(output, table))?;
+        if copy.dry_run {
+            return report.tables.iter().try_for_each(|table| say_plan(output, &copy, table));
+        }
+        report.tables.iter().try_for_each(|table| say_copy(output, &copy, table))?;
         let written = report.tables.iter().map(|table| table.written.rows()).sum();
         output.line(&format!("written: {}", rate(written, seconds)))?;
     }
-    match is_equal {
+    match is_equal || copy.dry_run {
         true => Ok(()),
-        false => Err(Failure::bad_data(
-            "the stores differ: run the copy again when no writer is at work",
-        )),
+        false => Err(Failure::bad_data(explained(&copy, &report))),
+    }
+}
+
+/// Shows how far a copy is. The comparison reads as many rows as the copy has read before.
+fn show_copy(progress: &Arc<Progress>) -> impl Fn(&CopyProgress) + Send + Sync + 'static {
+    let (shown, read) = (progress.clone(), Mutex::new((String::new(), 0)));
+    move |now| {
+        let Ok(mut read) = read.lock() else { return };
+        if !now.is_verifying {
+            *read = (now.table.clone(), now.rows);
+        }
+        let total = (now.is_verifying && read.0 == now.table).then_some(read.1);
+        shown.show(|| match total {
+            Some(total) => {
+                format!("{}: {} compared", now.table, shown.share(now.rows, Some(total), "rows"))
+            }
+            None if now.is_verifying => format!("{}: {} compared", now.table, rows(now.rows)),
+            None => format!("{}: {} read, {} written", now.table, rows(now.rows), now.written),
+        });
+    }
+}
+
+/// Returns what differs between the stores, and what to do about it.
+fn explained(copy: &Copy, report: &CopyReport) -> String {
+    let Copy { from, to, .. } = copy;
+    let sum = |count: fn(&TableCopy) -> u64| report.tables.iter().map(count).sum::<u64>();
+    let lacks = sum(|table| table.missing);
+    let differs = sum(|table| table.changed);
+    let extra = sum(|table| table.extra);
+    let mut parts = Vec::new();
+    if lacks + differs > 0 {
+        let again = match copy.compare {
+            true => "a copy without --compare writes them",
+            false => "stop the writers and run the copy again",
+        };
+        parts.push(format!("`{to}` lacks {}, and {} differ: {again}", rows(lacks), rows(differs)));
+    }
+    if extra > 0 {
+        parts.push(format!(
+            "`{to}` has {} that `{from}` lacks: a copy with --delete-extra --yes deletes them",
+            rows(extra)
+        ));
+    }
+    match parts.is_empty() {
+        true => "the stores differ: run the copy again when no writer is at work".to_owned(),
+        false => format!("the stores differ: {}", parts.join("; ")),
     }
 }
 
 /// Opens the stores of a copy, with their blobs if the arguments name them.
-fn open_both(copy: &Copy) -> Result<(Client, Client), Failure> {
-    let creates = !copy.compare;
+fn open_both(copy: &Copy, creates: bool) -> Result<(Client, Client), Failure> {
     let Some([from, to]) = copy.blobs.as_deref() else {
         return Ok((store::open(&copy.from, false)?, store::open(&copy.to, creates)?));
     };
@@ -358,12 +411,27 @@ fn blobs_json(report: &CopyBlobsReport) -> Value {
     })
 }
 
-fn say_copy(output: &Output, table: &TableCopy) -> Result<(), Failure> {
-    let rows = table.source.map_or(0, |source| source.rows());
+/// Says what a copy of the table would do.
+fn say_plan(output: &Output, copy: &Copy, table: &TableCopy) -> Result<(), Failure> {
+    let extra = match copy.delete_extra {
+        true => format!("{} would be deleted", rows(table.extra)),
+        false => format!("{} of the target would stay", rows(table.extra)),
+    };
+    output.line(&format!(
+        "{}: {} would be written ({} new, {} changed), {extra}",
+        escaped(&table.table),
+        rows(table.missing + table.changed),
+        table.missing,
+        table.changed,
+    ))
+}
+
+fn say_copy(output: &Output, copy: &Copy, table: &TableCopy) -> Result<(), Failure> {
     let equal = if table.is_equal() { "equal" } else { "DIFFERENT" };
     output.line(&format!(
-        "{}: {rows} rows, {} written, {} deleted, {} refused, {equal}",
+        "{}: {}, {} written, {} deleted, {} refused, {equal}",
         escaped(&table.table),
+        rows(table.source.map_or(0, |source| source.rows())),
         table.written.rows(),
         table.deleted,
         table.refused
@@ -373,10 +441,12 @@ fn say_copy(output: &Output, table: &TableCopy) -> Result<(), Failure> {
     }
     for one in &table.differences {
         output.line(&format!(
-            "  partition {}: {} rows there, {} rows here",
+            "  partition {}: {} in `{}`, {} in `{}`",
             escaped(&one.partition_key),
-            one.source.rows(),
-            one.target.rows()
+            rows(one.source.rows()),
+            copy.from,
+            rows(one.target.rows()),
+            copy.to
         ))?;
     }
     Ok(())
@@ -391,6 +461,9 @@ fn copy_json(table: &TableCopy) -> Value {
         "equal": table.is_equal(),
         "written": digest(&table.written),
         "deleted": table.deleted,
+        "missing": table.missing,
+        "extra": table.extra,
+        "changed": table.changed,
         "refused": table.refused,
         "errors": table.errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "outbox_rows": table.outbox_rows,

@@ -102,6 +102,12 @@ pub struct TableCopy {
     pub source: Option<RowsDigest>,
     /// The rows of the target when the table was verified; `None` if it was not.
     pub target: Option<RowsDigest>,
+    /// The rows of the source that the target lacked when the table was verified.
+    pub missing: u64,
+    /// The rows of the target that the source lacked when the table was verified.
+    pub extra: u64,
+    /// The rows of both stores that differed when the table was verified.
+    pub changed: u64,
     /// The number of partitions that differ; 0 if the table was not verified.
     pub different_partitions: u64,
     /// The first 100 partitions that differ.
@@ -338,6 +344,11 @@ impl Copy {
                     known.target.add_all(&both);
                 }
                 (row, found) => {
+                    match (row, found) {
+                        (Some(_), None) => copied.missing += 1,
+                        (None, Some(_)) => copied.extra += 1,
+                        _ => copied.changed += 1,
+                    }
                     row.as_ref().map_or(Ok(()), |row| known.source.add(row))?;
                     found.as_ref().map_or(Ok(()), |found| known.target.add(found))?;
                 }
