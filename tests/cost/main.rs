@@ -279,6 +279,7 @@ async fn every_verb_costs_the_least() {
 #[tokio::test]
 async fn the_docs_have_the_same_table() {
     let elsewhere = unique::table().await
+        + &unique::bulk_section().await
         + &asking::section().await
         + &series::section().await
         + &remote::section().await

@@ -164,3 +164,107 @@ async fn a_unique_value_costs_the_least() {
     ];
     assert_eq!(measured().await, least);
 }
+
+/// Which entities of a bulk insert are refused.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Refused {
+    None,
+    One,
+    Half,
+    All,
+}
+
+impl Refused {
+    fn has(self, index: u32, total: u32) -> bool {
+        match self {
+            Self::None => false,
+            Self::One => index == total / 2,
+            Self::Half => index.is_multiple_of(2),
+            Self::All => true,
+        }
+    }
+}
+
+/// Why an entity is refused.
+#[derive(Debug, Clone, Copy)]
+enum Reason {
+    /// It exists, with the value that it is inserted with.
+    Exists,
+    /// Another entity has its value.
+    Taken,
+}
+
+/// Returns the requests of a bulk insert of `total` entities, and how many of them it refused.
+async fn bulk_insert(total: u32, refused: Refused, reason: Reason) -> (usize, usize) {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let staff = client.table::<Person>();
+    staff.create().await.unwrap();
+    let email = |index: u32| format!("{index}@a.com");
+    staff.insert(&person(500_000, "first@a.com", "")).await.unwrap();
+    let id = |index| match reason {
+        Reason::Exists => index,
+        Reason::Taken => 900_000 + index,
+    };
+    let before = (0..total).filter(|index| refused.has(*index, total));
+    let before = before.map(|index| person(id(index), &email(index), ""));
+    staff.bulk().insert_all(before).await.unwrap().into_result().unwrap();
+    client.wait_for_copies().await;
+    recorder.clear();
+    let all = (0..total).map(|index| person(index, &email(index), ""));
+    let report = staff.bulk().insert_all(all).await.unwrap();
+    client.wait_for_copies().await;
+    let requests = recorder.take().len();
+    for failure in &report.failed {
+        assert!(refused.has(u32::try_from(failure.index).unwrap(), total), "{failure:?}");
+        match reason {
+            Reason::Exists => assert!(failure.error.is_conflict(), "{failure:?}"),
+            Reason::Taken => assert!(failure.error.is_unique_violation(), "{failure:?}"),
+        }
+    }
+    assert_eq!(report.done + report.failed.len() as u64, u64::from(total));
+    // Nothing that was reserved for a refused entity stays.
+    assert!(staff.check().await.unwrap().is_clean());
+    (requests, report.failed.len())
+}
+
+/// Sizes of the bulk inserts that are measured, and the requests of one without refused entities.
+const BULKS: [(u32, usize); 3] = [(40, 122), (200, 610), (1_000, 3_042)];
+
+/// Returns the section of `docs/costs.md` about bulk inserts that find entities and values there already.
+pub(super) async fn bulk_section() -> String {
+    let mut text = String::from(
+        "\n`bulk().insert_all(..)` of entities with one such value, in one partition, with the requests after the\n\
+         answer. A refused entity is taken out of its transaction, and the others are sent again with the values that\n\
+         they have reserved: an import that is repeated after a crash costs no more than `insert` for each entity.\n\n\
+         | entities | all new | half exist | all exist | half the values are taken | all are taken |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for (total, new) in BULKS {
+        text.push_str(&format!("| {total} | {new} |"));
+        for reason in [Reason::Exists, Reason::Taken] {
+            for refused in [Refused::Half, Refused::All] {
+                text.push_str(&format!(" {} |", bulk_insert(total, refused, reason).await.0));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A refused entity costs a bulk insert no more than it costs alone, whatever else is in its group.
+#[tokio::test]
+async fn refused_entities_cost_a_bulk_insert_no_more_than_alone() {
+    for (reason, alone) in [(Reason::Exists, 9), (Reason::Taken, 5)] {
+        assert_eq!(bulk_insert(1, Refused::All, reason).await, (alone, 1), "{reason:?}");
+        for (total, new) in BULKS {
+            assert_eq!(bulk_insert(total, Refused::None, reason).await, (new, 0), "{total}");
+            for refused in [Refused::One, Refused::Half, Refused::All] {
+                let (requests, failed) = bulk_insert(total, refused, reason).await;
+                let written = new * (total as usize - failed) / total as usize;
+                let most = written + alone * failed;
+                assert!(requests <= most, "{reason:?}, {refused:?} of {total}: {requests}");
+            }
+        }
+    }
+}

@@ -1,6 +1,9 @@
 //! Handles a claim that is alive and in the way of another write of its entity.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use super::{left_claims::ClaimRow, state::Outbox};
 use crate::{
@@ -50,6 +53,25 @@ impl BlockingClaim {
     }
 }
 
+/// The ids of claims that were still alive when a commit had waited for them. The next commits of the same
+/// group do not wait for them.
+#[derive(Debug, Default)]
+pub(crate) struct OutlastingClaims(Mutex<HashSet<String>>);
+
+impl OutlastingClaims {
+    fn lock_ids(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add_claim(&self, id: String) {
+        self.lock_ids().insert(id);
+    }
+
+    pub(crate) fn has_claim(&self, id: &str) -> bool {
+        self.lock_ids().contains(id)
+    }
+}
+
 /// The claim for which a commit waits, with the error of the attempt that met it. The attempts of one
 /// commit share it.
 #[derive(Debug, Default)]
@@ -63,6 +85,11 @@ impl SharedBlockingClaim {
     /// Has the next attempts wait for a claim.
     pub(crate) fn set_claim(&self, claim: BlockingClaim, error: Error) {
         *self.lock_claim() = Some(Box::new((claim, error)));
+    }
+
+    /// Returns the id of the claim that was in the way of the last attempt.
+    pub(crate) fn claim_id(&self) -> Option<String> {
+        self.lock_claim().as_deref().map(|(claim, _)| claim.id.clone())
     }
 
     /// Returns the last attempt's error if the claim that was in its way is still alive: another attempt

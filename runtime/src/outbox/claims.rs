@@ -4,7 +4,7 @@
 use futures_util::future::join_all;
 
 use super::{
-    blocking_claim::{BlockingClaim, SharedBlockingClaim},
+    blocking_claim::{BlockingClaim, OutlastingClaims, SharedBlockingClaim},
     deadline::WriteDeadline,
     expired::{ExpiredHolder, ExpiredRowsInTheWay, InTheWay, find_in_the_way},
     fast_path::FastPath,
@@ -39,12 +39,30 @@ const ATTEMPTS: u32 = 4;
 #[derive(Debug)]
 pub(crate) struct ClaimWithReservations {
     claim: ClaimLeftOnDrop,
-    /// The keys that are reserved, or may be after a lost answer.
-    wanted_keys: Vec<WantedKey>,
+    reserved: Vec<ReservedKey>,
+    /// The keys that the claim row names and that were not reserved.
+    refused: Vec<RefusedKey>,
     released_keys: Vec<ReleasedKey>,
     deadline: WriteDeadline,
     /// Whether a reservation whose answer was lost may still be carried out.
     may_reserve_later: bool,
+}
+
+/// A key that is reserved, or may be.
+#[derive(Debug)]
+struct ReservedKey {
+    wanted: WantedKey,
+    /// The reservation; `None` after a lost answer.
+    row: Option<Row>,
+}
+
+/// A key that was not reserved, and why.
+#[derive(Debug)]
+struct RefusedKey {
+    wanted: WantedKey,
+    error: Error,
+    /// Whether another attempt under this claim row would be refused too.
+    is_final: bool,
 }
 
 /// How a commit treats rows that occupy the keys which it reserves.
@@ -56,6 +74,8 @@ pub(crate) struct OccupiedKeyPolicy<'w> {
     pub(crate) expired: &'w ExpiredRowsInTheWay,
     /// Keeps the claim for which the next attempt has to wait.
     pub(crate) claim: &'w SharedBlockingClaim,
+    /// Claims for which no attempt waits.
+    pub(crate) outlasting: Option<&'w OutlastingClaims>,
 }
 
 /// Why a key was not reserved.
@@ -80,11 +100,15 @@ impl ClaimWithReservations {
     /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if
     /// it takes none. If a key cannot be reserved, gives the others back and fails; with a unique
     /// violation if another entity holds the key.
+    ///
+    /// `kept` is there if the caller sends the transaction again without the change that was refused: goes on
+    /// with the claims in it, and puts claims into it if a key cannot be reserved.
     pub(crate) async fn reserve_keys(
         outbox: &Outbox,
         table: &str,
         fast_path: &mut FastPath,
-        OccupiedKeyPolicy { moving_from, expired, claim: in_the_way }: OccupiedKeyPolicy<'_>,
+        policy: OccupiedKeyPolicy<'_>,
+        mut kept: Option<&mut Option<Self>>,
     ) -> Result<Option<Self>> {
         let wanted_keys = fast_path.unique_keys_to_claim();
         let partition_key =
@@ -93,49 +117,96 @@ impl ClaimWithReservations {
         if wanted_keys.is_empty() {
             return Ok(None);
         }
-        // Where reads lag, a key that is taken could look free.
-        let checked = outbox.store.require_strong_reads("unique values in other partitions");
-        checked.map_err(|error| error.in_table(table))?;
-        // One row names all keys, and a row has room for so many properties.
-        if wanted_keys.len() > MAX_CLAIMED_KEYS {
-            let message = format!(
-                "a transaction takes at most {MAX_CLAIMED_KEYS} unique values in other partitions, and this takes {}",
-                wanted_keys.len()
-            );
-            return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
-        }
-        // Two entities of one transaction cannot both have a key: it is refused before anything is written.
-        for (position, wanted) in wanted_keys.iter().enumerate() {
-            let mut earlier = wanted_keys.iter().take(position);
-            if let Some(earlier) = earlier.find(|earlier| earlier.address == wanted.address) {
-                return Err(wanted_twice_error(wanted, earlier, &partition_key));
+        check_wanted_keys(outbox, table, &partition_key, &wanted_keys)?;
+        let mut released_keys = fast_path.released_keys(table, &partition_key);
+        let moving_from = policy.moving_from.cloned();
+        released_keys.extend(moving_from.map(|primary| ReleasedKey { primary, address: None }));
+        let earlier = match kept.as_deref_mut().and_then(Option::take) {
+            Some(earlier) => earlier.narrow_to_keys(outbox, &wanted_keys).await,
+            None => None,
+        };
+        let mut claims = match earlier {
+            Some(earlier) => earlier,
+            None => Self::insert_claim(outbox, table, partition_key, &wanted_keys).await?,
+        };
+        claims.released_keys = released_keys;
+        match claims.reserve_all_keys(outbox, fast_path, wanted_keys, policy).await {
+            Ok(()) => Ok(Some(claims)),
+            Err(error) => {
+                match kept {
+                    Some(kept) if claims.may_go_on() && claims.is_refused(&error) => {
+                        *kept = Some(claims);
+                    }
+                    // The transaction was not sent, so that it certainly does not come.
+                    _ => claims.release_keys(outbox, true).await,
+                }
+                Err(error)
             }
         }
-        let mut released_keys = fast_path.released_keys(table, &partition_key);
-        let moving_from = moving_from.cloned();
-        released_keys.extend(moving_from.map(|primary| ReleasedKey { primary, address: None }));
+    }
+
+    /// Inserts the row of a claim that has reserved nothing yet.
+    async fn insert_claim(
+        outbox: &Outbox,
+        table: &str,
+        partition_key: String,
+        wanted_keys: &[WantedKey],
+    ) -> Result<Self> {
         // The deadline starts before the claim row exists. So a worker that finds the claim dead
         // for one write deadline knows that no reservation comes any more.
         let deadline = outbox.start_deadline();
         // The claim comes before its reservations: a process that dies in between leaves a row that
         // names what has to be given back.
-        let (id, etag) = insert_claim_row(outbox, table, &partition_key, &wanted_keys).await?;
+        let (id, etag) = insert_claim_row(outbox, table, &partition_key, wanted_keys).await?;
         let row = ClaimRow { table: table.to_owned(), partition_key, id, etag };
-        let mut claims = Self {
+        Ok(Self {
             claim: ClaimLeftOnDrop::new(row, outbox.left_claims.clone()),
-            wanted_keys,
-            released_keys,
+            reserved: Vec::new(),
+            refused: Vec::new(),
+            released_keys: Vec::new(),
             deadline,
             may_reserve_later: false,
+        })
+    }
+
+    /// Gives back the keys that are not wanted any more. Gives back all of them and returns `None` if the
+    /// claim row does not name all wanted keys, or if a key could not be given back.
+    async fn narrow_to_keys(mut self, outbox: &Outbox, wanted_keys: &[WantedKey]) -> Option<Self> {
+        let is_wanted =
+            |known: &WantedKey| wanted_keys.iter().any(|wanted| wanted.is_same_key(known));
+        let is_named = |wanted: &WantedKey| {
+            let mut known = self.reserved.iter().map(|key| &key.wanted);
+            known.any(|known| known.is_same_key(wanted))
+                || self.refused.iter().any(|key| key.wanted.is_same_key(wanted))
         };
-        match claims.reserve_all_keys(outbox, fast_path, expired, in_the_way).await {
-            Ok(()) => Ok(Some(claims)),
-            Err(error) => {
-                // The transaction was not sent, so that it certainly does not come.
-                claims.release_keys(outbox, true).await;
-                Err(error)
-            }
+        if !self.may_go_on() || !wanted_keys.iter().all(is_named) {
+            self.release_keys(outbox, true).await;
+            return None;
         }
+        let (wanted, unwanted): (Vec<_>, Vec<_>) =
+            self.reserved.into_iter().partition(|key| is_wanted(&key.wanted));
+        self.reserved = unwanted;
+        let is_given_back = self.release_reserved_keys(outbox).await;
+        if !is_given_back {
+            self.reserved.extend(wanted);
+            self.release_keys(outbox, true).await;
+            return None;
+        }
+        self.reserved = wanted;
+        Some(self)
+    }
+
+    /// Returns whether another transaction may be sent under the claim: every request so far was answered, and
+    /// no worker takes the writer for dead yet.
+    pub(crate) fn may_go_on(&self) -> bool {
+        let deadline = self.deadline.batch_deadline();
+        !self.may_reserve_later && deadline.is_none_or(|deadline| deadline.check().is_ok())
+    }
+
+    /// Returns whether the error is that of a key which another attempt under this claim row would not get
+    /// either.
+    pub(crate) fn is_refused(&self, error: &Error) -> bool {
+        self.refused.iter().any(|key| key.is_final && key.error.keys() == error.keys())
     }
 
     /// Reserves all keys at once. Keeps those that are or may be reserved; fails with the first
@@ -144,55 +215,103 @@ impl ClaimWithReservations {
         &mut self,
         outbox: &Outbox,
         fast_path: &mut FastPath,
-        expired: &ExpiredRowsInTheWay,
-        in_the_way: &SharedBlockingClaim,
+        wanted_keys: Vec<WantedKey>,
+        policy: OccupiedKeyPolicy<'_>,
     ) -> Result<()> {
-        let mut results = Vec::new();
-        // All keys are tried, even after a failure: those that were reserved must be known, to be
-        // given back.
-        for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
-            let each = wanted_keys.iter().map(|wanted| self.reserve_key(outbox, wanted));
-            results.extend(join_all(each).await);
+        fast_path.set_claim(&self.row().id);
+        let missing = self.note_reserved_keys(fast_path, wanted_keys);
+        if let Some(error) = self.refusal_of(&missing) {
+            return Err(error);
         }
+        let results = self.reserve_each_key(outbox, &missing).await;
         let mut failure = None;
         let mut expired_holders = Vec::new();
-        let mut reserved = Vec::new();
-        for (wanted, result) in std::mem::take(&mut self.wanted_keys).into_iter().zip(results) {
+        self.refused.clear();
+        for (wanted, result) in missing.into_iter().zip(results) {
             match result {
                 Ok(row) => {
-                    fast_path.note_inserted_reservation(wanted.position, &wanted.address, row)
+                    fast_path.note_inserted_reservation(
+                        wanted.position,
+                        &wanted.address,
+                        row.clone(),
+                    );
+                    self.reserved.push(ReservedKey { wanted, row: Some(row) });
                 }
+                // Not kept: there is nothing to give back.
                 Err(ReserveError::NotReserved(error)) => {
-                    // Not kept: there is nothing to give back.
-                    failure.get_or_insert(error);
-                    continue;
+                    let is_final = error.is_unique_violation();
+                    failure.get_or_insert_with(|| error.clone());
+                    self.refused.push(RefusedKey { wanted, error, is_final });
                 }
                 Err(ReserveError::Busy(error, claim)) => {
-                    in_the_way.set_claim(claim, error.clone());
-                    failure.get_or_insert(error);
-                    continue;
+                    let is_final =
+                        policy.outlasting.is_some_and(|claims| claims.has_claim(&claim.id));
+                    if !is_final {
+                        policy.claim.set_claim(claim, error.clone());
+                    }
+                    failure.get_or_insert_with(|| error.clone());
+                    self.refused.push(RefusedKey { wanted, error, is_final });
                 }
                 Err(ReserveError::Expired(error, holder)) => {
                     expired_holders.push((error, *holder));
-                    continue;
                 }
                 // Kept among the reserved keys: giving back a key that was never reserved does nothing.
                 Err(ReserveError::Unknown(error)) => {
                     self.may_reserve_later = true;
                     failure.get_or_insert(error);
+                    self.reserved.push(ReservedKey { wanted, row: None });
                 }
             }
-            reserved.push(wanted);
         }
-        self.wanted_keys = reserved;
-        fast_path.set_claim(&self.row().id);
         // A failure that no deletion of a holder prevents comes first: then no holder is deleted.
         if let Some(failure) = failure {
             return Err(failure);
         }
         let (errors, holders): (Vec<_>, Vec<_>) = expired_holders.into_iter().unzip();
-        expired.add_holders(holders);
+        policy.expired.add_holders(holders);
         errors.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Returns the error of a key that was refused before, for good.
+    fn refusal_of(&self, missing: &[WantedKey]) -> Option<Error> {
+        let is_missing = |key: &RefusedKey| missing.iter().any(|it| it.is_same_key(&key.wanted));
+        let refused = self.refused.iter().find(|key| key.is_final && is_missing(key));
+        refused.map(|key| key.error.clone())
+    }
+
+    /// Reserves keys, also after a failure: those that were reserved must be known, to be given back.
+    async fn reserve_each_key(
+        &self,
+        outbox: &Outbox,
+        keys: &[WantedKey],
+    ) -> Vec<Result<Row, ReserveError>> {
+        let mut results = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            let each = keys.iter().map(|wanted| self.reserve_key(outbox, wanted));
+            results.extend(join_all(each).await);
+        }
+        results
+    }
+
+    /// Notes the wanted keys that an earlier transaction of this claim has reserved, and returns the others.
+    fn note_reserved_keys(
+        &mut self,
+        fast_path: &mut FastPath,
+        wanted_keys: Vec<WantedKey>,
+    ) -> Vec<WantedKey> {
+        let mut missing = Vec::new();
+        for wanted in wanted_keys {
+            let mut reserved = self.reserved.iter_mut();
+            match reserved.find(|key| key.wanted.is_same_key(&wanted)) {
+                Some(ReservedKey { wanted: earlier, row: Some(row) }) => {
+                    let address = &wanted.address;
+                    fast_path.note_inserted_reservation(wanted.position, address, row.clone());
+                    *earlier = wanted;
+                }
+                _ => missing.push(wanted),
+            }
+        }
+        missing
     }
 
     fn row(&self) -> &ClaimRow {
@@ -377,6 +496,16 @@ impl ClaimWithReservations {
         .await
     }
 
+    /// Gives every reserved key back. Returns whether all could be.
+    async fn release_reserved_keys(&self, outbox: &Outbox) -> bool {
+        let mut is_all_released = true;
+        for keys in self.reserved.chunks(KEYS_AT_ONCE) {
+            let each = keys.iter().map(|key| self.release_reserved_key(outbox, &key.wanted));
+            is_all_released &= join_all(each).await.iter().all(Result::is_ok);
+        }
+        is_all_released
+    }
+
     /// Gives the reserved keys back after the transaction failed, then deletes the claim row. If
     /// the transaction or a reservation may still be carried out, marks the claim dead first and
     /// leaves it to a worker.
@@ -392,11 +521,7 @@ impl ClaimWithReservations {
                 Err(_) => return,
             }
         }
-        let mut is_all_released = true;
-        for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
-            let each = wanted_keys.iter().map(|wanted| self.release_reserved_key(outbox, wanted));
-            is_all_released &= join_all(each).await.iter().all(Result::is_ok);
-        }
+        let is_all_released = self.release_reserved_keys(outbox).await;
         // A request that is still on its way may reserve later: the claim row stays for a worker.
         if !is_all_released || !nothing_may_come {
             return;
@@ -410,6 +535,34 @@ impl ClaimWithReservations {
             self.claim.note_over();
         }
     }
+}
+
+/// Refuses keys that no claim can reserve, before anything is written.
+fn check_wanted_keys(
+    outbox: &Outbox,
+    table: &str,
+    partition_key: &str,
+    wanted_keys: &[WantedKey],
+) -> Result<()> {
+    // Where reads lag, a key that is taken could look free.
+    let checked = outbox.store.require_strong_reads("unique values in other partitions");
+    checked.map_err(|error| error.in_table(table))?;
+    // One row names all keys, and a row has room for so many properties.
+    if wanted_keys.len() > MAX_CLAIMED_KEYS {
+        let message = format!(
+            "a transaction takes at most {MAX_CLAIMED_KEYS} unique values in other partitions, and this takes {}",
+            wanted_keys.len()
+        );
+        return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
+    }
+    // Two entities of one transaction cannot both have a key.
+    for (position, wanted) in wanted_keys.iter().enumerate() {
+        let mut earlier = wanted_keys.iter().take(position);
+        if let Some(earlier) = earlier.find(|earlier| earlier.address == wanted.address) {
+            return Err(wanted_twice_error(wanted, earlier, partition_key));
+        }
+    }
+    Ok(())
 }
 
 /// Inserts a claim row together with the fence. Returns the claim's id and ETag. After a lost

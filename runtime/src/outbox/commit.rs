@@ -5,13 +5,16 @@
 
 use std::{future::Future, sync::Arc};
 
+use futures_util::future::BoxFuture;
+
 use super::{
     blob_writes::BlobUploads,
     blocking_claim::SharedBlockingClaim,
-    claims::ClaimWithReservations,
+    claims::{ClaimWithReservations, OccupiedKeyPolicy},
     current::effects_of_changes,
     expired::{ExpiredHolder, ExpiredRowsInTheWay},
     expiry::write_markers_of_effects,
+    kept_claims::KeptClaims,
     local_lists::read_changed_lists,
     missing_table::make_dated_table,
     outbox_plan::{ExtraRows, OutboxPlan},
@@ -61,6 +64,27 @@ pub(crate) async fn commit_changes(
     commit_with_rows(outbox, table, changes, &ExtraRows::default(), None).await
 }
 
+/// Writes all changes, or none of them, as [`commit_changes`] does, for a caller that takes a refused change
+/// out and commits the others. The values that they have reserved are in `kept` until then.
+pub(crate) async fn commit_keeping_claims(
+    outbox: &Arc<Outbox>,
+    table: &str,
+    changes: &[Change],
+    kept: &KeptClaims,
+) -> Result<Committed> {
+    let needs = needs_of(changes);
+    if !needs.contain_any(STAGED) {
+        return commit_plain(outbox, table, changes, None).await;
+    }
+    let extra_rows = ExtraRows::default();
+    let state = CommitState { kept: Some(kept), ..CommitState::new(needs, &extra_rows) };
+    let committed = commit_staged(outbox, table, changes, &state).await;
+    if let Err(error) = &committed {
+        kept.note_failure(error, &state.claim_in_the_way);
+    }
+    committed
+}
+
 /// Writes all changes and the extra rows in one transaction, or none of them. Fails with `is_contended`, with
 /// nothing written, after the deadline.
 pub(crate) async fn commit_with_rows(
@@ -70,20 +94,34 @@ pub(crate) async fn commit_with_rows(
     extra_rows: &ExtraRows,
     deadline: Option<&Deadline>,
 ) -> Result<Committed> {
-    let needs = changes.iter().fold(Needs::NONE, |needs, change| needs.and(change.needs()));
+    let needs = needs_of(changes);
     if !needs.contain_any(STAGED) && extra_rows.is_empty() {
         return commit_plain(outbox, table, changes, deadline).await;
     }
     let state = CommitState { deadline, ..CommitState::new(needs, extra_rows) };
-    // Boxed: the future of a plain write would have room for all stages.
-    let commit = Box::pin(commit_in_stages(outbox, table, changes, &state));
-    if !needs.contain(Needs::CURRENT) {
-        return commit.await;
+    commit_staged(outbox, table, changes, &state).await
+}
+
+/// Returns what the changes need together.
+fn needs_of(changes: &[Change]) -> Needs {
+    changes.iter().fold(Needs::NONE, |needs, change| needs.and(change.needs()))
+}
+
+/// Writes all changes in stages. Boxed: the future of a plain write would have room for all stages.
+fn commit_staged<'c>(
+    outbox: &'c Arc<Outbox>,
+    table: &'c str,
+    changes: &'c [Change],
+    state: &'c CommitState<'_>,
+) -> BoxFuture<'c, Result<Committed>> {
+    let commit = Box::pin(commit_in_stages(outbox, table, changes, state));
+    if !state.needs.contain(Needs::CURRENT) {
+        return commit;
     }
     // Writers of this client that read before they write wait for each other.
     let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
     let locks = read.map(|keys| outbox.locks.key_of_row(table, keys)).collect();
-    Box::pin(outbox.locks.run_with_locks(locks, commit)).await
+    Box::pin(outbox.locks.run_with_locks(locks, commit))
 }
 
 /// Writes changes of one row each, whose effects are known: plans them and sends them.
@@ -142,6 +180,8 @@ struct CommitState<'s> {
     extra_rows: &'s ExtraRows,
     /// The last moment at which the transaction may be sent; `None` if it is not bound.
     deadline: Option<&'s Deadline>,
+    /// Keeps the claims of a commit that failed because of one change, for the next commit of the others.
+    kept: Option<&'s KeptClaims>,
     blobs: BlobUploads,
     expired: ExpiredRowsInTheWay,
     claim_in_the_way: SharedBlockingClaim,
@@ -153,6 +193,7 @@ impl<'s> CommitState<'s> {
             needs,
             extra_rows,
             deadline: None,
+            kept: None,
             blobs: BlobUploads::default(),
             expired: ExpiredRowsInTheWay::default(),
             claim_in_the_way: SharedBlockingClaim::default(),
@@ -227,7 +268,7 @@ async fn try_commit_once(
     changes: &[Change],
     state: &CommitState<'_>,
 ) -> Result<Attempt<Committed>> {
-    let CommitState { needs, extra_rows, expired, claim_in_the_way, .. } = state;
+    let CommitState { needs, extra_rows, kept, expired, claim_in_the_way, .. } = state;
     // An attempt that meets the claim once more takes six requests, this look one.
     if needs.contain(Needs::UNIQUE)
         && let Some(error) = Box::pin(claim_in_the_way.error_if_claim_alive(outbox)).await?
@@ -244,7 +285,11 @@ async fn try_commit_once(
     let mut claims = None;
     if let (Some(rows), true) = (&mut outbox_rows, needs.contain(Needs::UNIQUE)) {
         let planned = (&*effects, &transaction);
-        let claimed = rows.claim_unique_keys(outbox, planned, expired, claim_in_the_way);
+        let moving_from = extra_rows.from.as_ref();
+        let outlasting = kept.map(|kept| &kept.outlasting);
+        let policy =
+            OccupiedKeyPolicy { moving_from, expired, claim: claim_in_the_way, outlasting };
+        let claimed = rows.claim_unique_keys(outbox, planned, policy, *kept);
         claims = match Box::pin(claimed).await? {
             Attempt::Done(claims) => claims,
             Attempt::Busy(error) => return Ok(Attempt::Busy(error)),
@@ -263,7 +308,7 @@ async fn try_commit_once(
     };
     // Claims are there and name this attempt alone: another attempt makes new ones.
     let sent = sending.send(transaction, &mut outbox_rows, claims.as_ref()).await;
-    settle_claims(outbox, claims.as_ref(), &sent).await;
+    settle_claims(outbox, claims, *kept, &sent).await;
     let Some((transaction, written)) = sent? else { return Ok(Attempt::Raced) };
     let outcomes = outcomes(&effects, &transaction, &written);
     // The commit stands. What fails from here on is left to a worker and fails nothing.
@@ -324,18 +369,25 @@ async fn read_other_rows<'s>(
 }
 
 /// Ends the claims of an attempt. Keys that were reserved for a transaction that failed are released at once:
-/// until then, other entities that want them get a unique violation.
+/// until then, other entities that want them get a unique violation. A caller that sends the transaction again
+/// without the refused change keeps them.
 async fn settle_claims<T>(
     outbox: &Outbox,
-    claims: Option<&ClaimWithReservations>,
+    claims: Option<ClaimWithReservations>,
+    kept: Option<&KeptClaims>,
     sent: &Result<Option<T>>,
 ) {
     let Some(claims) = claims else { return };
     if let Ok(Some(_)) = sent {
         return claims.note_claim_row_deleted();
     }
-    let is_known = sent.as_ref().err().is_none_or(Error::is_certainly_not_executed);
-    Box::pin(claims.release_keys(outbox, is_known)).await;
+    match kept.filter(|_| KeptClaims::can_keep(&claims, sent)) {
+        Some(kept) => kept.keep_claims(claims),
+        None => {
+            let is_known = sent.as_ref().err().is_none_or(Error::is_certainly_not_executed);
+            Box::pin(claims.release_keys(outbox, is_known)).await;
+        }
+    }
 }
 
 fn outcomes(

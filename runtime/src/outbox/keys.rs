@@ -17,6 +17,13 @@ pub(crate) struct WantedKey {
     pub(crate) copy: Row,
 }
 
+impl WantedKey {
+    /// Returns whether both are the same key, wanted for the same entity.
+    pub(crate) fn is_same_key(&self, other: &Self) -> bool {
+        self.address == other.address && self.primary == other.primary
+    }
+}
+
 /// A unique key that an entity gives up.
 #[derive(Debug, Clone)]
 pub(crate) struct ReleasedKey {

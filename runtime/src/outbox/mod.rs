@@ -28,6 +28,7 @@ pub(crate) mod occupied_key;
 pub(crate) mod reservation;
 pub(crate) mod fast_path;
 pub(crate) mod claims;
+pub(crate) mod kept_claims;
 pub(crate) mod outbox_plan;
 pub(crate) mod unique_violation;
 pub(crate) mod failure_cause;

@@ -4,10 +4,9 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    blocking_claim::SharedBlockingClaim,
     claims::{ClaimWithReservations, OccupiedKeyPolicy},
-    expired::ExpiredRowsInTheWay,
     fast_path::FastPath,
+    kept_claims::KeptClaims,
     registration::registered_fence,
     state::Outbox,
 };
@@ -92,32 +91,48 @@ impl<'n> OutboxPlan<'n> {
     }
 
     /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none. Returns `Busy`
-    /// if another write of the entity has reserved a key. `expired` keeps the holders of keys that have
-    /// expired, `claim` the claim for which the next attempt has to wait.
+    /// if another write of the entity has reserved a key. Goes on with the claims that the caller keeps, if it
+    /// keeps any.
     pub(crate) async fn claim_unique_keys(
         &mut self,
         outbox: &Outbox,
         (effects, transaction): (&[Arc<Effect>], &TransactionPlan),
-        expired: &ExpiredRowsInTheWay,
-        claim: &SharedBlockingClaim,
+        policy: OccupiedKeyPolicy<'_>,
+        kept: Option<&KeptClaims>,
     ) -> Result<Attempt<Option<ClaimWithReservations>>> {
         if self.fast_path.unique_keys_to_claim().is_empty() {
             return Ok(Attempt::Done(None));
         }
         // Checked before anything is reserved for a transaction that is too large.
         transaction.check_operation_count(&self.table, self.maximum_operation_count())?;
-        let (table, moving_from) = (&self.table, self.extra_rows.from.as_ref());
-        let context = OccupiedKeyPolicy { moving_from, expired, claim };
-        let fast_path = &mut self.fast_path;
-        match ClaimWithReservations::reserve_keys(outbox, table, fast_path, context).await {
+        let mut claims = kept.map(KeptClaims::take_claims);
+        let (table, fast_path) = (&self.table, &mut self.fast_path);
+        let reserving =
+            ClaimWithReservations::reserve_keys(outbox, table, fast_path, policy, claims.as_mut());
+        let reserved = reserving.await;
+        let claims = claims.flatten();
+        let is_final = |error| claims.as_ref().is_some_and(|claims| claims.is_refused(error));
+        let reserved = match reserved {
             Ok(claims) => Ok(Attempt::Done(claims)),
-            // It may be over at the next attempt.
-            Err(error) if error.is_contended() => Ok(Attempt::Busy(error)),
-            Err(error) => Err(match self.verb_at_fault(effects, &error) {
-                Some(verb) if error.is_unique_violation() => error.at_operation(verb),
-                _ => error,
-            }),
+            Err(error) => {
+                let is_final = is_final(&error);
+                let error = match self.verb_at_fault(effects, &error) {
+                    Some(verb) if error.is_unique_violation() || error.is_contended() => {
+                        error.at_operation(verb)
+                    }
+                    _ => error,
+                };
+                match error.is_contended() && !is_final {
+                    // It may be over at the next attempt.
+                    true => Ok(Attempt::Busy(error)),
+                    false => Err(error),
+                }
+            }
+        };
+        if let (Some(kept), Some(claims)) = (kept, claims) {
+            kept.keep_claims(claims);
         }
+        reserved
     }
 
     /// Returns the greatest number of operations that the outbox adds to the transaction, claim and

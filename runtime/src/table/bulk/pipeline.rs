@@ -28,8 +28,8 @@ use crate::{
     error::{BoxError, Error, Result},
     guard::Mutation,
     outbox::{
-        change_tokens::fill_tokens_of_change, commit::commit_changes,
-        registration::register_partitions,
+        change_tokens::fill_tokens_of_change, commit::commit_keeping_claims,
+        kept_claims::KeptClaims, registration::register_partitions,
     },
     plan::Change,
     table::{Client, job::Listener, writable::Rewritable},
@@ -372,9 +372,11 @@ fn register_partitions_boxed(
 /// Writes one group.
 async fn write_group(client: Client, number: u64, group: Arc<ChangeGroup>) -> Outcome {
     let outcome = Outcome { number, table: group.table.clone(), ..Outcome::default() };
-    let mut writer = ChangeWriter { client: &client, outcome };
+    let mut writer = ChangeWriter { client: &client, kept: KeptClaims::default(), outcome };
     // The writer records every failure for its item: the result holds none.
     drop(write_groups_in_order(&mut writer, &client.store().random, [group.clone_changes()]).await);
+    // Boxed: few groups have anything to give back.
+    Box::pin(writer.kept.release_all(client.outbox())).await;
     writer.outcome
 }
 
@@ -382,6 +384,8 @@ async fn write_group(client: Client, number: u64, group: Arc<ChangeGroup>) -> Ou
 /// keep the others from being written.
 struct ChangeWriter<'c> {
     client: &'c Client,
+    /// What the changes of the group have reserved, while refused ones are taken out.
+    kept: KeptClaims,
     outcome: Outcome,
 }
 
@@ -391,7 +395,8 @@ impl GroupWriter for ChangeWriter<'_> {
     async fn attempt(&mut self, mut group: ChangeGroup) -> Result<GroupWriteOutcome<ChangeGroup>> {
         let outcome = &mut self.outcome;
         outcome.requests += 1;
-        let error = match commit_changes(self.client.outbox(), &group.table, &group.changes).await {
+        let (outbox, changes) = (self.client.outbox(), &group.changes);
+        let error = match commit_keeping_claims(outbox, &group.table, changes, &self.kept).await {
             Ok(_) => {
                 outcome.done += u64::try_from(group.rows()).unwrap_or(u64::MAX);
                 return Ok(GroupWriteOutcome::Done);
