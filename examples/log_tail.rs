@@ -51,7 +51,8 @@ async fn main() -> Result<(), Error> {
     println!("the newest: {:?}", found.iter().map(|e| e.number).collect::<Vec<_>>());
     assert_eq!(found.len(), 10);
     assert_eq!(found.first().map(|expense| expense.number), Some(500));
-    // Two of the ten were made at each instant: the later number comes first there, too.
+    // Two expenses have one time: of them, too, the later number comes first.
+    assert!(found.windows(2).any(|pair| matches!(pair, [a, b] if a.at == b.at)));
     assert!(found.is_sorted_by(|a, b| (a.at, a.number) > (b.at, b.number)));
 
     // The expenses of an hour, newest first. Bounds are times; the path inverts them for the keys.
@@ -61,9 +62,9 @@ async fn main() -> Result<(), Error> {
     assert_eq!(found.len(), 120);
     assert!(found.iter().all(|expense| hour.contains(&expense.at)));
 
-    // Old expenses are found by a range and deleted in transactions of a hundred.
+    // Old expenses are a range too. It is read page by page, and deleted in transactions of a hundred.
     let old = expenses.query(all().at_range(..FIRST + time::Duration::hours(3)));
-    let report = expenses.bulk().delete_all(old.collect().await?).await?.into_result()?;
+    let report = old.delete_all().await?.into_result()?;
     println!("deleted {} old expenses in {} requests", report.done, report.requests);
     assert_eq!(report.done, 359);
     assert_eq!(expenses.query(all()).collect().await?.len(), 141);

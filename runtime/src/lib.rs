@@ -329,6 +329,8 @@ mod samples {
     mod report {}
     #[doc = include_str!("../../docs/layout.md")]
     mod layout {}
+    #[doc = include_str!("../../docs/http.md")]
+    mod http {}
     #[doc = include_str!("../../docs/testing.md")]
     mod testing {}
     #[cfg(feature = "embedded")]
