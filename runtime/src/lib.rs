@@ -274,9 +274,9 @@ pub use crate::{
         Ticks, Value, ValueRef,
     },
     entity::{
-        Aggregate, AnyPath, Blob, Column, DynamicEntity, EntitySet, FromRow, FullView, KeyRef,
-        Message, Partition, Patch, Path, Point, Predicate, Projection, Properties, Range, Scan,
-        Set, SetMember, Stored, TableEntity, Variant,
+        Aggregate, AnyPath, Blob, Column, DynamicEntity, EntitySet, FromRow, FullView, IntoPoint,
+        KeyRef, Message, Partition, Patch, Path, Point, Predicate, Projection, Properties, Range,
+        Scan, Set, SetMember, Stored, TableEntity, Variant,
     },
     error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},

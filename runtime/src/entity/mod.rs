@@ -55,7 +55,7 @@ pub(crate) use message::message_body;
 pub use message::{Message, MessageBody};
 pub(crate) use needs::Needs;
 pub use patch::Patch;
-pub use path::{AnyPath, Partition, Path, PathBuilder, Point, Range, Scan};
+pub use path::{AnyPath, IntoPoint, Partition, Path, PathBuilder, Point, Range, Scan};
 pub(crate) use pending::BackgroundWork;
 pub use predicate::Predicate;
 pub use projection::Projection;

@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{
-    Access, FullRow, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
+    Access, FullRow, FullView, KeyRef, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
 };
 use crate::{
     access::{KeyFault, Keys},
@@ -61,6 +61,66 @@ pub trait Path: Sized {
         Self::View: FullView,
     {
         AnyPath::from_access(self.access())
+    }
+}
+
+/// A path to one row, by both of its keys: a [`Point`], which a path builder returns once every part of the
+/// keys is given, or a [`KeyRef`].
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let staff = staff().await?;
+/// let manager = KeyRef::from(at(223));
+/// let by_reference = staff.get(&manager).await?.map(|hall| hall.id);
+/// assert_eq!(by_reference, staff.get(at(223)).await?.map(|hall| hall.id));
+/// # Ok(())
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a path to one row",
+    label = "a part of the key is missing, or this is no path",
+    note = "give every part of the PartitionKey and then of the RowKey: the type names the next step, so write `.id(..)` for `__give_id`",
+    note = "`query(..)` reads the rows of an incomplete path"
+)]
+pub trait IntoPoint {
+    /// The entity that the path leads to.
+    type Entity: TableEntity;
+    /// The kind of row that the path leads to.
+    type View: View;
+
+    /// Converts the path to a [`Point`].
+    fn into_point(self) -> Point<Self::Entity, Self::View>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: TableEntity, V: View> IntoPoint for Point<E, V> {
+    type Entity = E;
+    type View = V;
+
+    fn into_point(self) -> Self {
+        self
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: TableEntity> IntoPoint for KeyRef<E> {
+    type Entity = E;
+    type View = PrimaryRow;
+
+    fn into_point(self) -> Point<E> {
+        self.point()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: TableEntity> IntoPoint for &KeyRef<E> {
+    type Entity = E;
+    type View = PrimaryRow;
+
+    fn into_point(self) -> Point<E> {
+        self.point()
     }
 }
 

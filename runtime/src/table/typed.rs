@@ -9,8 +9,8 @@ use crate::{
     access::Keys,
     address::RowAt,
     entity::{
-        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
-        TableEntity,
+        Access, FromRow, FullView, IntoPoint, ListRows, Path, Point, Projection, ReadableAs,
+        Stored, TableEntity,
         dated::{Period, check_home_table},
         home::{table_of_path, table_of_stored, table_to_replace_in},
     },
@@ -289,8 +289,11 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get<V: FullView>(&self, point: Point<E, V>) -> BoxFuture<'_, Result<Option<Stored<E>>>> {
-        self.read_point("get", point.access())
+    pub fn get<P>(&self, point: P) -> BoxFuture<'_, Result<Option<Stored<E>>>>
+    where
+        P: IntoPoint<Entity = E, View: FullView>,
+    {
+        self.read_point("get", point.into_point().access())
     }
 
     /// Reads some fields of the entity at a point, in one request. A point of a partial copy serves
@@ -312,12 +315,12 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub fn get_as<P>(
         &self,
-        point: Point<E, impl ReadableAs<P>>,
+        point: impl IntoPoint<Entity = E, View: ReadableAs<P>>,
     ) -> BoxFuture<'_, Result<Option<Stored<P>>>>
     where
         P: Projection<Entity = E>,
     {
-        self.read_point("get_as", point.access())
+        self.read_point("get_as", point.into_point().access())
     }
 
     /// Reads the entities at several points concurrently, one request each, and returns them in the
@@ -337,16 +340,17 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn get_many<V: FullView>(
+    pub fn get_many<P>(
         &self,
-        points: impl IntoIterator<Item = Point<E, V>>,
-    ) -> Result<Vec<Option<Stored<E>>>> {
-        let points: Vec<Point<E, V>> = points.into_iter().collect();
-        stream::iter(points)
-            .map(|point| async move { self.get(point).await })
-            .buffered(POINT_READS)
-            .try_collect()
-            .await
+        points: impl IntoIterator<Item = P>,
+    ) -> BoxFuture<'_, Result<Vec<Option<Stored<E>>>>>
+    where
+        P: IntoPoint<Entity = E, View: FullView>,
+    {
+        let paths: Vec<_> = points.into_iter().map(|point| point.into_point().access()).collect();
+        let reads = stream::iter(paths).map(|path| self.read_point("get", path));
+        // Boxed for one message about a path that does not fit, as the reads of one row are.
+        Box::pin(reads.buffered(POINT_READS).try_collect())
     }
 
     /// Reads the entity at a point as a `T`.

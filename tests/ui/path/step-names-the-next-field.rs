@@ -8,9 +8,7 @@ struct Employee {
     part: u8,
 }
 
-// The first message is the compiler's own, for two types that differ: a trait in the place of `Point` could
-// say more, but then `table.get(reference.into())` would not compile, since nothing would tell the compiler
-// into which type. The type that it found names the field that is missing, as `__give_part`.
+// The type that a message shows names the step that is missing, as `__give_part`.
 async fn read(table: &Table<Employee>) -> Result<(), Error> {
     table.get(Employee::primary().department("Sales").id(7)).await?;
     table.query(Employee::primary()).collect().await?;
