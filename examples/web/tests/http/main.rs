@@ -144,7 +144,9 @@ async fn a_stop_waits_for_requests_in_flight() {
         tokio::task::yield_now().await;
     }
     stop.send(()).unwrap();
-    assert_eq!(asking.await.unwrap().status, 200);
+    let begun = tokio::time::Instant::now();
     serving.await.unwrap().unwrap();
+    assert!(begun.elapsed() >= hour, "the server ended before its last request");
+    assert_eq!(asking.await.unwrap().status, 200);
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens");
 }
