@@ -35,7 +35,8 @@
 //!     let staff: Table<Employee> = client.table();
 //!     staff.create_if_not_exists().await?;
 //!     let (department, email) = ("Sales".to_owned(), "Jones@contoso.com".to_owned());
-//!     let mut jones = staff.insert(&Employee { department, id: 223, email, age: 34 }).await?;
+//!     let jones = Employee { department, id: 223, email, age: 34 };
+//!     let mut jones = staff.insert_or_replace(&jones).await?; // `insert` would refuse a second run
 //!     jones.age += 1;
 //!     staff.replace(&jones).await?; // refused if another writer was first
 //!     Ok(())

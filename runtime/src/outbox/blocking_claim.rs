@@ -8,9 +8,11 @@ use std::{
 use super::{left_claims::ClaimRow, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
+    edm::Ticks,
     error::{Error, Result},
     guard::Mutation,
-    plan::outbox::claim_row_key,
+    plan::outbox::{WriterRun, claim_row_key},
+    row::{ETag, Row},
     store::derive::{ClaimState, read_claim_state},
 };
 
@@ -20,10 +22,23 @@ pub(crate) struct BlockingClaim {
     /// The address of the entity that the claim is of, which is in the claim's partition.
     pub(crate) owner: RowAddress,
     pub(crate) id: String,
+    /// The time at which the claim was written, by the store's clock.
+    pub(crate) since: Option<Ticks>,
+    etag: Option<ETag>,
+    /// The writer of the claim, if it has a name.
+    writer: Option<WriterRun>,
 }
 
 impl BlockingClaim {
-    /// Marks the claim dead if a dropped or failed write of this client has left it. Returns `true` if
+    /// Returns the claim `id` of an entity, given its row.
+    pub(crate) fn new(id: &str, owner: RowAddress, row: Option<Row>) -> Result<Self> {
+        let writer = row.as_ref().map(WriterRun::of_claim).transpose()?.flatten();
+        let (since, etag) = (row.as_ref().and_then(Row::timestamp), row.and_then(|row| row.etag()));
+        Ok(Self { owner, id: id.to_owned(), since, etag, writer })
+    }
+
+    /// Marks the claim dead if a dropped or failed write of this client, or an earlier run of this writer, has
+    /// left it. Returns `true` if
     /// the claim is no longer alive. Returns `false` if its writer may still be at work, or if the
     /// mark may not have been written.
     pub(crate) async fn end_if_left(&self, outbox: &Outbox) -> Result<bool> {
@@ -40,6 +55,20 @@ impl BlockingClaim {
         Ok(true)
     }
 
+    /// Returns the claim if another run of this client's writer made it. One process at a time has a writer's
+    /// name, so that run is over; if it is not, its transaction fails since the claim has another ETag.
+    fn row_of_earlier_run(&self, outbox: &Outbox) -> Option<ClaimRow> {
+        let (own, writer) = (outbox.writer.as_ref()?, self.writer.as_ref()?);
+        let RowAddress { table, partition_key, .. } = self.owner.clone();
+        let etag = self.etag.clone()?;
+        own.is_other_run(writer).then(|| ClaimRow {
+            table,
+            partition_key,
+            id: self.id.clone(),
+            etag,
+        })
+    }
+
     async fn left_row(&self, outbox: &Outbox) -> Result<Option<ClaimRow>> {
         if outbox.guards.has_mutation(Mutation::ForeignClaimEnded) {
             let RowAddress { table, partition_key, .. } = self.owner.clone();
@@ -49,7 +78,8 @@ impl BlockingClaim {
             let id = self.id.clone();
             return Ok(etag.map(|etag| ClaimRow { table, partition_key, id, etag }));
         }
-        Ok(outbox.left_claims.find_claim(&self.id))
+        let left = outbox.left_claims.find_claim(&self.id);
+        Ok(left.or_else(|| self.row_of_earlier_run(outbox)))
     }
 }
 

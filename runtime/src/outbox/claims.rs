@@ -25,6 +25,7 @@ use crate::{
         ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
         is_claim_alive, reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
     },
+    queue::later_time,
     row::{ETag, Row},
     store::backoff::{self, Attempt},
 };
@@ -83,7 +84,7 @@ enum ReserveError {
     /// The store refused: certainly nothing was reserved.
     NotReserved(Error),
     /// This claim of the same entity has the key: nothing was reserved.
-    Busy(Error, BlockingClaim),
+    Busy(Error, Box<BlockingClaim>),
     /// This entity has the key and has expired: nothing was reserved.
     Expired(Error, Box<ExpiredHolder>),
     /// The answer was lost: the reservation may exist, or may still be carried out.
@@ -247,7 +248,7 @@ impl ClaimWithReservations {
                     let is_final =
                         policy.outlasting.is_some_and(|claims| claims.has_claim(&claim.id));
                     if !is_final {
-                        policy.claim.set_claim(claim, error.clone());
+                        policy.claim.set_claim(*claim, error.clone());
                     }
                     failure.get_or_insert_with(|| error.clone());
                     self.refused.push(RefusedKey { wanted, error, is_final });
@@ -389,7 +390,9 @@ impl ClaimWithReservations {
             }
             OccupiedKeyAction::Violation(error, None) => Err(ReserveError::NotReserved(error)),
             OccupiedKeyAction::Pending(error) => Err(ReserveError::NotReserved(error)),
-            OccupiedKeyAction::Busy(claim) => Err(ReserveError::Busy(busy_error(wanted), claim)),
+            OccupiedKeyAction::Busy(claim) => {
+                Err(ReserveError::Busy(busy_error(outbox, wanted, &claim), Box::new(claim)))
+            }
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {
                     Err(error) if !error.lost_race() => Err(ReserveError::NotReserved(error)),
@@ -583,7 +586,7 @@ async fn insert_claim_row(
     let mut attempt = 1;
     loop {
         let id = outbox.store.random.random_id();
-        let claim = insert_claim(partition_key, &id, &keys)?;
+        let claim = insert_claim(partition_key, &id, &keys, outbox.writer.as_ref())?;
         let failure = match record_outbox_rows(outbox, table, vec![claim]).await {
             Ok(written) => match written.into_iter().next().and_then(|written| written.etag) {
                 Some(etag) => return Ok((id, etag)),
@@ -656,10 +659,14 @@ async fn find_expired_holder(
 }
 
 /// Returns the error for a key that another write of the same entity has reserved.
-fn busy_error(wanted: &WantedKey) -> Error {
+fn busy_error(outbox: &Outbox, wanted: &WantedKey, claim: &BlockingClaim) -> Error {
+    let index = wanted.kinds.copy.name;
+    let since = claim.since.map_or_else(String::new, |since| {
+        let until = later_time(since, outbox.options.claim);
+        format!(" since {since}; a worker takes its writer for dead at {until} (the claim time)")
+    });
     let message = format!(
-        "another write of the entity takes the same key of index `{}` and is under way; where its writer died a worker clears it away after the claim time",
-        wanted.kinds.copy.name
+        "another write of the entity takes the same key of index `{index}` and is under way{since}; where its writer died a worker clears it away after the claim time, and a client with the `writer_id` of that writer at once"
     );
     Error::new(ErrorKind::Contended, message).at_row(wanted.address.as_row_at())
 }

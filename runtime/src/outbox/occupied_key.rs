@@ -9,7 +9,7 @@ use crate::{
     guard::Mutation,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{ClaimState, OwnerHoldsKey, find_owner_holding_key, read_claim_state},
+    store::derive::{ClaimState, OwnerHoldsKey, find_owner_holding_key, read_claim},
 };
 
 /// The action to take on the row that occupies a wanted key.
@@ -54,13 +54,13 @@ impl OccupiedKey<'_> {
         // The claim is read before its owner: a claim that does not exist any more was resolved
         // before, and the owner shows the result.
         if let Some(id) = reserving_claim(found)? {
-            let state = read_claim_state(&self.outbox.store, owner.as_row_at(), id).await?;
+            let (state, claim) = read_claim(&self.outbox.store, owner.as_row_at(), id).await?;
             let is_unmarked = self.outbox.guards.has_mutation(Mutation::LeftClaimUnmarked)
                 && self.outbox.left_claims.find_claim(id).is_some();
             if state == ClaimState::Alive && !is_unmarked {
                 let pending = "the entity {}, whose write is pending";
                 return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
-                    true => OccupiedKeyAction::Busy(BlockingClaim { id: id.to_owned(), owner }),
+                    true => OccupiedKeyAction::Busy(BlockingClaim::new(id, owner, claim)?),
                     false => OccupiedKeyAction::Pending(
                         self.violation_naming_holder(owner.as_row_at(), pending),
                     ),

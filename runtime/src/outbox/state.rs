@@ -21,7 +21,7 @@ use crate::{
     entity::{BackgroundWork, CopyAndPrimaryFamily, Schema},
     error::Result,
     guard::Guards,
-    plan::outbox::CopyAddress,
+    plan::outbox::{CopyAddress, WriterRun},
     queue::ServerClock,
     store::Store,
 };
@@ -40,6 +40,8 @@ pub(crate) struct Outbox {
     pub(crate) background: BackgroundTasks,
     pub(crate) locks: KeyedLocks,
     pub(crate) left_claims: Arc<LeftClaims>,
+    /// The name of this writer, if the caller gave one, and this run of its program.
+    pub(crate) writer: Option<WriterRun>,
     pub(crate) registrations: Registrations,
     pub(crate) expiry: ExpiryMarkers,
     pub(crate) known_types: KnownTypes,
@@ -65,6 +67,7 @@ impl Outbox {
             background: BackgroundTasks::default(),
             locks: KeyedLocks::default(),
             left_claims: Arc::default(),
+            writer: None,
             expiry: ExpiryMarkers::default(),
             known_types: KnownTypes::default(),
         }

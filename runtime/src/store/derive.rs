@@ -182,11 +182,21 @@ pub(crate) async fn read_claim_state(
     named: RowAt<'_>,
     id: &str,
 ) -> Result<ClaimState> {
+    read_claim(store, named, id).await.map(|(state, _)| state)
+}
+
+/// Reads the row of claim `id` as [`read_claim_state`] does, and returns it with its state.
+pub(crate) async fn read_claim(
+    store: &Store,
+    named: RowAt<'_>,
+    id: &str,
+) -> Result<(ClaimState, Option<Row>)> {
     let row_key = claim_row_key(id);
     let claim = store.row_if_table_exists(named.with_row_key(&row_key)).await?;
-    Ok(match claim {
-        Some(claim) if is_claim_alive(&claim)? => ClaimState::Alive,
+    let state = match &claim {
+        Some(claim) if is_claim_alive(claim)? => ClaimState::Alive,
         Some(_) => ClaimState::Dead,
         None => ClaimState::Gone,
-    })
+    };
+    Ok((state, claim))
 }

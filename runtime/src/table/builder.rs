@@ -21,6 +21,7 @@ use crate::{
     guard::Guards,
     metering::Metering,
     outbox::{options::OutboxOptions, state::Outbox},
+    plan::outbox::WriterRun,
     queue::ServerClock,
     random::RandomSource,
     store::{
@@ -48,6 +49,7 @@ pub struct ClientBuilder {
     #[cfg(feature = "azure-wire")]
     account: Option<crate::Azure>,
     outbox: OutboxOptions,
+    writer_id: Option<String>,
     clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
     metering: Metering,
@@ -256,6 +258,27 @@ impl ClientBuilder {
         self
     }
 
+    /// Names the writer, so that its next run takes over what this one leaves behind when it dies.
+    ///
+    /// A write of a value that is unique across partitions claims the value first. After a crash, the claim stands in
+    /// the way of the same entity until a worker clears it away: five minutes, or
+    /// [`OutboxOptions::claim`]. A client with the same name, such as an import that is started again, ends
+    /// the claim at once.
+    ///
+    /// One process at a time may have a name. Two at once lose no data: each ends claims of the other, whose
+    /// writes fail and have to be repeated.
+    ///
+    /// ```
+    /// use entable::{backend::Memory, prelude::*};
+    ///
+    /// assert!(Client::builder().backend(Memory::new()).writer_id("import-1").build().is_ok());
+    /// ```
+    #[must_use]
+    pub fn writer_id(mut self, name: impl Into<String>) -> Self {
+        self.writer_id = Some(name.into());
+        self
+    }
+
     /// Sets the client's clock. It dates messages and the outbox's rows, by which workers find work in order,
     /// and decides, together with the timers, when a write deadline or a held lease ends. It stands in for the
     /// store's time until the store has told it. Stores have clocks of their own.
@@ -373,7 +396,10 @@ impl ClientBuilder {
         let codes = WorkCodes::default();
         let codes =
             codes.with_keys(store.sealing.keys.clone(), self.authenticity, store.table_case());
+        let run = store.random.random_id();
+        let writer = self.writer_id.map(|writer| WriterRun { writer, run });
         let outbox = Outbox::new(store, self.outbox.checked()?, clock, self.guards, codes);
+        let outbox = Outbox { writer, ..outbox };
         Ok(Client {
             outbox: Arc::new(outbox),
             #[cfg(feature = "azure-wire")]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use entable::{
-    Error, ErrorKind, OutboxOptions,
+    Error, ErrorKind, OutboxOptions, Ticks,
     backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
@@ -120,9 +120,54 @@ async fn who_writes_again_after_a_crash_is_told_what_is_in_the_way() {
     let error = staff.insert(&person(1, "don@a.com")).await.unwrap_err();
     assert!(error.is_contended());
     assert!(error.to_string().contains("a worker clears it away after the claim time"), "{error}");
+    // The claim is of the first day that the clock shows, and a worker ends it five minutes later.
+    let claim = world.open().await.pop().unwrap();
+    let claim = world.client.dynamic("Staff").get("empid_Sales", &claim).await.unwrap().unwrap();
+    let since = Ticks::try_from(claim.timestamp().unwrap()).unwrap();
+    let until = Ticks::new(since.get() + 5 * 60 * 10_000_000).unwrap();
+    let expected =
+        format!("under way since {since}; a worker takes its writer for dead at {until}");
+    assert!(error.to_string().contains(&expected), "{error}");
     world.later(OutboxOptions::CLAIM);
     world.recover().await;
     staff.insert(&person(1, "don@a.com")).await.unwrap();
+}
+
+/// A client of a writer with a name, which remembers nothing of another run.
+fn run_of(world: &World, writer: &str) -> Client {
+    let outbox = OutboxOptions::default().copies_before_answer(false);
+    let builder = Client::builder().backend(world.fault.clone()).clock(world.clock.clone());
+    builder.outbox(outbox).writer_id(writer).build().unwrap()
+}
+
+#[tokio::test]
+async fn the_next_run_of_a_writer_takes_over_the_claims_of_the_run_that_died() {
+    let world = World::new().await;
+    // The claim of both and their reservations come, the transaction does not.
+    let people = [person(1, "don@a.com"), person(2, "jun@a.com")];
+    let dying = run_of(&world, "import-1");
+    for request in 5..60 {
+        let lost = Error::new(ErrorKind::Backend, "connection lost");
+        world.fault.inject(RequestKind::Any, request, InjectedFault::Before(lost));
+    }
+    let report = dying.table::<Person>().bulk().insert_all(&people).await.unwrap();
+    world.fault.clear();
+    assert_eq!(report.failed.len(), 2);
+    assert!(world.reservation("jun@a.com").await.unwrap().get("SrcC").is_some());
+
+    // Another writer, and one without a name, leave the claim alone.
+    for client in [run_of(&world, "import-2"), world.another_client()] {
+        let report = client.table::<Person>().bulk().insert_all(&people).await.unwrap();
+        assert_eq!(report.failed.len(), 2);
+        assert!(report.failed.iter().all(|failed| failed.error.is_contended()), "{report:?}");
+    }
+    let client = run_of(&world, "import-1");
+    let report = client.table::<Person>().bulk().insert_all(&people).await.unwrap();
+    assert_eq!(report.done, 2, "{report:?}");
+    client.wait_for_copies().await;
+    world.recover().await;
+    assert!(world.open().await.is_empty());
+    assert_eq!(world.staff.get(by_email("jun@a.com")).await.unwrap().unwrap().id, 2);
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ use crate::{
 
 /// The prefix of a claim's properties that name its keys.
 const KEY_PROPERTY: &str = "C_";
+/// The property that names the writer of a claim, and the run of its program.
+const WRITER: &str = "Writer";
 /// The property that marks a claim as dead.
 const DEAD: &str = "Dead";
 
@@ -58,15 +60,44 @@ pub(crate) fn claim_row_key(id: &str) -> String {
     [CLAIM, id].concat()
 }
 
-/// Returns the operation that inserts claim `id`, which names the claimed keys.
+/// A writer that keeps its name when its program starts again, and one run of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WriterRun {
+    /// The name that the caller gave the writer.
+    pub(crate) writer: String,
+    /// A random id of this run.
+    pub(crate) run: String,
+}
+
+impl WriterRun {
+    /// Returns the run that made a claim; `None` for a claim of a writer without a name.
+    pub(crate) fn of_claim(claim: &Row) -> Result<Option<Self>> {
+        let Some(ValueRef::String(text)) = claim.get(WRITER)? else { return Ok(None) };
+        let parsed: Option<[String; 2]> = serde_json::from_str(text).ok();
+        Ok(parsed.map(|[writer, run]| Self { writer, run }))
+    }
+
+    /// Returns whether the other is an earlier or later run of this writer.
+    pub(crate) fn is_other_run(&self, other: &Self) -> bool {
+        self.writer == other.writer && self.run != other.run
+    }
+}
+
+/// Returns the operation that inserts claim `id` of a writer, which names the claimed keys.
 pub(crate) fn insert_claim(
     partition_key: &str,
     id: &str,
     keys: &[ClaimedKeyAndPrimary],
+    writer: Option<&WriterRun>,
 ) -> Result<Operation> {
     let mut row = Row::build(partition_key, &claim_row_key(id));
     row.put(TYPE_NAME, ValueRef::String("entable.claim"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
+    // A claim that is full has no room for the writer: its successor waits for a worker.
+    if let Some(WriterRun { writer, run }) = writer.filter(|_| keys.len() < MAX_CLAIMED_KEYS) {
+        let value = serde_json::Value::from(vec![writer.as_str(), run.as_str()]).to_string();
+        row.put(WRITER, ValueRef::String(&value));
+    }
     for key in keys {
         let value = serde_json::Value::from(key.stored_texts().to_vec()).to_string();
         // Named by a hash of its texts, since keys hold characters that names of properties must

@@ -19,9 +19,9 @@ pub(crate) mod message;
 
 pub(crate) use self::{
     claim_row::{
-        ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, StoredClaim, claim_row_key, insert_claim,
-        is_claim_alive, mark_claim_dead, owner_of_copy, previous_owner, reservation_row,
-        reserve_existing, reserving_claim, row_with_written_etag,
+        ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, StoredClaim, WriterRun, claim_row_key,
+        insert_claim, is_claim_alive, mark_claim_dead, owner_of_copy, previous_owner,
+        reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
     },
     converge::{CopyStep, plan_step_for_row},
     copy_address::{CopyAddress, ListAddress},
