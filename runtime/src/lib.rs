@@ -229,7 +229,9 @@ mod worker;
 pub mod maintain;
 // Floor 8 too: rows as text, in another store, in another file.
 pub mod data;
-// Floor 9: pictures of entities' schemas; only the figures of a report ask a store.
+// Floor 9: what calls will cost, from schemas and paths alone.
+pub mod patterns;
+// Floor 9 too: pictures of entities' schemas; only the figures of a report ask a store.
 pub mod layout;
 pub mod report;
 // Floor 9: the service's promises, as tests for backends.

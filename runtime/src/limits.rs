@@ -30,6 +30,16 @@ pub const REQUEST_BYTES: usize = 4 * 1024 * 1024;
 pub const PAGE_ROWS: u32 = 1000;
 /// Dated tables that one call creates, or asks one by one, at most, unless the caller allows more.
 pub(crate) const DATED_TABLES: u64 = 10_000;
+/// Entities of about 1 KiB that one partition takes in a second: the service's target.
+///
+/// Source: "Scalability and performance targets for Table storage", Azure Storage documentation, read on
+/// 2026-11-27.
+pub const PARTITION_ENTITIES_PER_SECOND: u32 = 2_000;
+/// Requests for entities of about 1 KiB that a storage account takes in a second: the service's target.
+///
+/// Source: "Scalability and performance targets for Table storage", Azure Storage documentation, read on
+/// 2026-11-27.
+pub const ACCOUNT_REQUESTS_PER_SECOND: u32 = 20_000;
 /// Characters of a table's name: minimum and maximum.
 pub const TABLE_NAME: (usize, usize) = (3, 63);
 

@@ -1,7 +1,6 @@
 //! Makes the model of a report from schemas.
 
 use super::{
-    costs::verb_costs,
     example::{EXAMPLE_TIME, ExampleKey, example_key},
     model::{
         EntityModel, FieldModel, KeyModel, RowFamilyKind, RowFamilyModel, RowFamilyPlace,
@@ -14,6 +13,7 @@ use crate::{
     edm::EdmType,
     entity::{ColumnSchema, Discriminator, Schema, dated::DatedTables},
     key::{Family, FamilyKind, Template},
+    patterns::write_cost::verb_costs,
 };
 
 /// The end of the RowKey of part 1 of a wide entity.

@@ -2,10 +2,11 @@
 
 use super::{
     draw::escape_markup,
-    model::{CostModel, EntityModel, OutboxFigures, RowFamilyPlace, TableFigures, TableModel},
+    model::{EntityModel, OutboxFigures, RowFamilyPlace, TableFigures, TableModel},
     numbers::{age, grouped, percent, size},
     picture::{arrow_legend_html, draw_wide_and_narrow},
 };
+use crate::patterns::write_cost::CostModel;
 
 const STYLE: &str =
     concat!(include_str!("palette.css"), include_str!("picture.css"), include_str!("style.css"));

@@ -1,9 +1,10 @@
 //! Writes a report as Markdown.
 
 use super::{
-    model::{CostModel, EntityModel, OutboxFigures, TableFigures, TableModel},
+    model::{EntityModel, OutboxFigures, TableFigures, TableModel},
     numbers::{age, grouped, percent, size},
 };
+use crate::patterns::write_cost::CostModel;
 
 /// Returns the report as Markdown.
 pub(super) fn render_markdown(

@@ -4,7 +4,6 @@
 mod example;
 mod model;
 mod paths;
-mod costs;
 mod warnings;
 mod describe;
 mod numbers;

@@ -1,6 +1,9 @@
 //! Defines what a report shows, before it is written as text.
 
-use crate::{entity::dated::DatedTables, maintain::PartitionReport, worker::OutboxStatus};
+use crate::{
+    entity::dated::DatedTables, maintain::PartitionReport, patterns::write_cost::CostModel,
+    worker::OutboxStatus,
+};
 
 /// A table with the entity types whose primaries it holds.
 #[derive(Debug)]
@@ -149,71 +152,4 @@ pub(super) struct PathModel {
     pub(super) class: String,
     pub(super) filter: String,
     pub(super) requests: String,
-}
-
-/// The requests and operations of a verb.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CostModel {
-    pub(super) verb: &'static str,
-    /// Requests that read, before the transaction.
-    pub(super) reads: usize,
-    /// Writes before the transaction, which reserve unique values.
-    pub(super) reservations: usize,
-    /// Blobs that are written before the transaction.
-    pub(super) uploads: usize,
-    /// Operations in the transaction, which is one request.
-    pub(super) operations: usize,
-    /// Requests that follow after the verb returned to its caller.
-    pub(super) after: usize,
-    /// Blobs that are removed after the verb returned to its caller.
-    pub(super) removals: usize,
-    /// Whether a worker sends further requests later: where remote rows are deleted, the second look confirms
-    /// the result.
-    pub(super) is_confirmed: bool,
-}
-
-impl CostModel {
-    /// The heads of a table of costs.
-    pub(super) const HEADS: [&str; 5] = [
-        "verb",
-        "requests before the answer",
-        "of them reads",
-        "operations in the transaction",
-        "requests after the answer",
-    ];
-
-    /// Returns the verb's row in a table of costs, with a cell for each of [`HEADS`](Self::HEADS). The
-    /// first cell is `verb`, the verb's name with the caller's markup.
-    pub(super) fn cells_of_verb(&self, verb: String) -> Vec<String> {
-        let (reads, operations) = (self.reads.to_string(), self.operations.to_string());
-        vec![
-            verb,
-            self.request_words_before_answer(),
-            reads,
-            operations,
-            self.request_words_after_answer(),
-        ]
-    }
-
-    /// Returns in words how many requests are sent before the verb returns to its caller.
-    pub(super) fn request_words_before_answer(&self) -> String {
-        // The transaction itself is one more request.
-        with_blobs(self.reads + self.reservations + 1, self.uploads)
-    }
-
-    /// Returns in words how many requests follow after the verb returned to its caller, and whether a worker
-    /// sends more.
-    pub(super) fn request_words_after_answer(&self) -> String {
-        let later = if self.is_confirmed { ", and a worker's" } else { "" };
-        with_blobs(self.after, self.removals) + later
-    }
-}
-
-/// Returns a number of requests to the table store as text, and the additional requests to the blob store
-/// if there are any: `3, and 1 to the blob store`.
-fn with_blobs(requests: usize, blobs: usize) -> String {
-    match blobs {
-        0 => requests.to_string(),
-        blobs => format!("{requests}, and {blobs} to the blob store"),
-    }
 }

@@ -55,13 +55,31 @@ pub struct Prices {
     scan: f64,
     write: f64,
     transaction: f64,
+    storage: f64,
 }
 
 impl Prices {
     /// Creates a table of prices for 10,000 requests each: point reads, pages of queries, writes of one
     /// row, and entity group transactions.
     pub const fn per_10_000(read: f64, scan: f64, write: f64, transaction: f64) -> Self {
-        Self { read, scan, write, transaction }
+        Self { read, scan, write, transaction, storage: 0.0 }
+    }
+
+    /// Sets the price of a GiB that is stored for a month, which a [`Plan`](crate::patterns::Plan) adds.
+    #[must_use]
+    pub const fn with_storage(self, per_gib_and_month: f64) -> Self {
+        Self { storage: per_gib_and_month, ..self }
+    }
+
+    /// Returns the prices of one request of each kind: a read, a page of a query, a write of one row, a
+    /// transaction.
+    pub(crate) fn of_each_request(&self) -> [f64; 4] {
+        [self.read, self.scan, self.write, self.transaction].map(|price| price / 10_000.0)
+    }
+
+    /// Returns the price of a GiB that is stored for a month.
+    pub(crate) const fn of_storage(&self) -> f64 {
+        self.storage
     }
 }
 

@@ -1,0 +1,155 @@
+//! The functions that make questions, each named after the verb that a program calls.
+
+use super::{
+    question::{PartitionUse, QueryWork, Question, Work},
+    write_cost::WriteVerb,
+};
+use crate::{
+    entity::{Access, FromRow, FullView, Needs, Path, Point, Projection, ReadableAs, TableEntity},
+    key::TOKEN_PLACEHOLDER,
+    plan::wide,
+    query::{
+        Explain, Queried, Query,
+        plan::{ReadPlan, RowType},
+        request::TOKEN_IN_EXPLAIN,
+    },
+    table::Client,
+};
+
+/// Asks for one entity, as [`Table::get`](crate::Table::get) does.
+pub fn get<E: TableEntity, V: FullView>(point: Point<E, V>) -> Question {
+    of_point::<E, E>("get", point.access())
+}
+
+/// Asks for some fields of one entity, as [`Table::get_as`](crate::Table::get_as) does. A partial copy that
+/// lacks a field does not compile.
+pub fn get_as<P: Projection>(point: Point<P::Entity, impl ReadableAs<P>>) -> Question {
+    of_point::<P::Entity, P>("get_as", point.access())
+}
+
+/// Asks for the entities of a path, as [`Table::query`](crate::Table::query) does. The returned query takes
+/// conditions and projections, and becomes a [`Question`] as it is.
+pub fn query<P>(path: P) -> <P::View as Queried<P::Entity>>::Query
+where
+    P: Path,
+    P::View: Queried<P::Entity>,
+{
+    Client::memory().table::<P::Entity>().query(path)
+}
+
+/// Asks what a function of the program asks: it is called with a client of an empty store in memory, and
+/// nothing is sent. The pattern then checks the query that the program runs, and not a second text of it.
+pub fn read_by<E, T>(make: impl FnOnce(&Client) -> Query<E, T>) -> Question {
+    make(&Client::memory()).into()
+}
+
+macro_rules! writes {
+    ($($(#[$doc:meta])* $name:ident = $verb:ident;)*) => { $(
+        $(#[$doc])*
+        pub fn $name<E: TableEntity>() -> Question {
+            Question::of_write(E::SCHEMA, WriteVerb::$verb)
+        }
+    )* };
+}
+
+writes! {
+    /// Inserts an entity that has a copy in each of its indexes, into lists that exist.
+    insert = Insert;
+    /// Replaces an entity that was read; no key of its copies and lists changes.
+    replace = Replace;
+    /// Replaces an entity that was read, so that the key of each copy and list changes.
+    replace_keys = ReplaceKeys;
+    /// Merges a field that the copies hold, and that is in no key.
+    patch_at = PatchAt;
+    /// Reads an entity, changes it and writes it; no key of its copies and lists changes.
+    update = Update;
+    /// Inserts an entity or replaces the stored one; no key of its copies and lists changes.
+    insert_or_replace = InsertOrReplace;
+    /// Inserts an entity or merges it into the stored one; no key of its copies and lists changes.
+    insert_or_merge = InsertOrMerge;
+    /// Deletes an entity that was read.
+    delete = Delete;
+    /// Deletes an entity by its keys.
+    delete_at = DeleteAt;
+}
+
+fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: Access) -> Question {
+    let schema = E::SCHEMA;
+    let filter = access.keys.filter().to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN);
+    let fault = access.checked_keys().err();
+    let client = Client::memory();
+    let plan = ReadPlan::for_row(client.store(), RowType::of::<E, T>(), access);
+    let (columns, family, fault) = match plan {
+        Ok(plan) => (plan.columns, plan.access.family, fault),
+        Err(error) => (None, None, Some(error)),
+    };
+    let is_wide =
+        schema.needs().contain(Needs::PARTS) && family.is_some_and(|family| family.is_primary());
+    let parts = match is_wide {
+        true => wide::part_numbers_to_read(schema, columns.as_deref()).len(),
+        false => 1,
+    };
+    Question {
+        verb,
+        table: family
+            .map_or(schema.table.into(), |family| family.table_beside(schema.table))
+            .into(),
+        filter,
+        partition: family.map_or_else(
+            || PartitionUse::unknown(schema.table),
+            |family| PartitionUse::of_family(schema, family),
+        ),
+        elsewhere: Vec::new(),
+        // A reserved copy is replaced by what its owner derives.
+        follows: family.is_some_and(|family| family.is_remote && !family.unique),
+        fault,
+        work: Work::Point { parts: u64::try_from(parts).unwrap_or(1) },
+    }
+}
+
+impl<E, T> From<Query<E, T>> for Question {
+    fn from(query: Query<E, T>) -> Self {
+        let Explain {
+            class,
+            table,
+            filter,
+            top,
+            tables,
+            lists_tables,
+            reads_each,
+            blob,
+            fault,
+            ..
+        } = query.explain();
+        let request = &query.request;
+        let family = request.family();
+        // A page size out of range is refused too, which `explain` does not say.
+        let fault = fault.or_else(|| {
+            let filter = request.parts().and_then(|parts| request.filter_to_explain(parts));
+            filter.and_then(|filter| request.check_options(&filter)).err()
+        });
+        let rows_per_item = request.parts().map_or(1, |parts| u64::from(parts.rows_per_item()));
+        Self {
+            verb: if reads_each { "query of a list" } else { "query" },
+            filter,
+            partition: family.zip(request.schema).map_or_else(
+                || PartitionUse::unknown(&table),
+                |(family, schema)| PartitionUse::of_family(schema, family),
+            ),
+            table,
+            elsewhere: Vec::new(),
+            follows: family.is_some_and(|family| family.is_remote && !family.unique),
+            fault,
+            work: Work::Query(QueryWork {
+                class,
+                top,
+                take: request.take,
+                rows_per_item,
+                tables,
+                lists_tables,
+                reads_each,
+                is_in_blob: blob.is_some(),
+            }),
+        }
+    }
+}

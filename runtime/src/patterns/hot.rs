@@ -1,0 +1,109 @@
+//! Finds the partitions that get more load than one partition takes.
+
+use std::collections::BTreeMap;
+
+use super::{
+    plan::{Plan, float},
+    question::{PartitionShape, PartitionUse},
+};
+use crate::limits::PARTITION_ENTITIES_PER_SECOND;
+
+/// Partitions that get more entities in a second than the service says that one takes,
+/// [`PARTITION_ENTITIES_PER_SECOND`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct HotPartition {
+    /// The table.
+    pub table: String,
+    /// The template of the PartitionKey.
+    pub partition_key: String,
+    /// Entities that are read and written in a second in the partition with the most load.
+    pub entities_per_second: f64,
+    /// The least number of partitions that take the load.
+    pub partitions_needed: u64,
+    /// What the design guide advises.
+    pub cure: String,
+}
+
+/// The load of the partition that gets the most of it.
+#[derive(Debug, Default)]
+pub(super) struct PartitionLoad {
+    pub(super) reads: f64,
+    pub(super) writes: f64,
+}
+
+impl PartitionLoad {
+    pub(super) fn total(&self) -> f64 {
+        self.reads + self.writes
+    }
+}
+
+impl Plan {
+    /// Returns the load of the hottest partition of each row family: the sum of what the patterns ask of it,
+    /// each spread evenly over the partitions that the pattern names.
+    pub(super) fn partition_loads(&self) -> BTreeMap<&PartitionUse, PartitionLoad> {
+        let mut loads: BTreeMap<&PartitionUse, PartitionLoad> = BTreeMap::new();
+        for call in &self.calls {
+            let rate = call.per_second / float(call.partitions.max(1));
+            let load = loads.entry(&call.partition).or_default();
+            let entities = float(call.requests.rows) * rate;
+            if call.class == "Write" {
+                load.writes += entities;
+            } else {
+                load.reads += entities;
+            }
+            for partition in &call.elsewhere {
+                loads.entry(partition).or_default().writes += rate;
+            }
+        }
+        loads
+    }
+
+    /// Returns the partitions that get more load than one takes, with the cure of the design guide. A pattern
+    /// that does not say over how many partitions its load is spread counts for one.
+    pub fn hot_partitions(&self) -> Vec<HotPartition> {
+        let target = f64::from(PARTITION_ENTITIES_PER_SECOND);
+        let loads = self.partition_loads().into_iter();
+        loads
+            .filter(|(_, load)| load.total() > target)
+            .map(|(partition, load)| HotPartition {
+                table: partition.table.clone(),
+                partition_key: partition.key.clone(),
+                entities_per_second: load.total(),
+                partitions_needed: partitions_for(load.total() / target),
+                cure: cure_of(partition, &load),
+            })
+            .collect()
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a positive number of partitions; a cast saturates"
+)]
+const fn partitions_for(times_target: f64) -> u64 {
+    times_target.ceil() as u64
+}
+
+fn cure_of(partition: &PartitionUse, load: &PartitionLoad) -> String {
+    match partition.shape {
+        PartitionShape::Constant => {
+            "all rows share one PartitionKey: begin it with a bucket, such as `{id:bucket(16)}`, or with \
+             a field"
+        }
+        PartitionShape::Time => {
+            "the PartitionKey is a time, so all writers meet: begin it with a bucket or a field, and put \
+             the time into the RowKey"
+        }
+        PartitionShape::Fields if load.writes > load.reads => {
+            "say with `over` how many partitions share the load; if it is one, add a bucket to the key, or \
+             put a queue in front of the writes"
+        }
+        PartitionShape::Fields => {
+            "say with `over` how many partitions share the load; if it is one, read through an index in other \
+             partitions, or keep the answer in a `Lookup`"
+        }
+    }
+    .to_owned()
+}

@@ -1,0 +1,25 @@
+//! Access patterns: the questions that a program asks its tables, with what each is allowed to cost. A test
+//! checks them without a store, and a plan counts requests, partitions, storage and money from them.
+//!
+//! A file uses only the files whose `mod` lines stand above its own.
+
+pub(crate) mod write_cost;
+mod row_size;
+mod question;
+mod ask;
+mod pattern;
+mod plan;
+mod hot;
+mod figures;
+mod compare;
+mod access_patterns;
+
+pub use access_patterns::AccessPatterns;
+pub use ask::{
+    delete, delete_at, get, get_as, insert, insert_or_merge, insert_or_replace, patch_at, query,
+    read_by, replace, replace_keys, update,
+};
+pub use hot::HotPartition;
+pub use pattern::{Pattern, Per};
+pub use plan::Plan;
+pub use question::Question;

@@ -1,0 +1,232 @@
+//! The numbers of a design: what its patterns ask of the service, per second and month.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    pattern::Pattern,
+    question::{PartitionUse, Requests},
+    row_size::estimate_row_bytes,
+};
+use crate::{
+    entity::TableEntity,
+    error::{Error, ErrorKind, Result},
+    limits::ACCOUNT_REQUESTS_PER_SECOND,
+    maintain::PartitionReport,
+    store::usage::Prices,
+};
+
+/// Seconds of a month of 30 days.
+const MONTH: f64 = 2_592_000.0;
+const GIB: f64 = 1_073_741_824.0;
+/// The version of the JSON text.
+const FORMAT: u32 = 1;
+
+/// The numbers of a design, from its patterns alone: requests, partitions, storage, money.
+/// [`AccessPatterns::plan`](super::AccessPatterns::plan) makes it.
+///
+/// ```
+/// # use entable::prelude::*;
+/// # #[derive(TableEntity)]
+/// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+/// # pub struct Employee { pub department: String, pub id: u32, pub age: i32 }
+/// entable::access_patterns! {
+///     STAFF;
+///     "employee by id" point get(Employee::primary().department("Sales").id(223)) at 3_000/s;
+///     "hire" write insert::<Employee>() at 1/s;
+/// }
+/// let plan = STAFF.plan().storing::<Employee>(100_000);
+/// assert_eq!(plan.requests_per_second(), 3_001.0);
+/// // More than one partition takes: `over 40` says that 40 departments share the load.
+/// assert_eq!(plan.hot_partitions().len(), 1);
+/// assert!(plan.markdown().contains("| employee by id | get | Point |"));
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Plan {
+    format: u32,
+    pub(super) name: String,
+    pub(super) calls: Vec<PlannedCall>,
+    pub(super) stored: Vec<StoredRows>,
+}
+
+/// A pattern with its numbers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PlannedCall {
+    pub(super) name: String,
+    pub(super) verb: String,
+    /// The cost class of a read, `Write` of a write.
+    pub(super) class: String,
+    pub(super) partition: PartitionUse,
+    pub(super) elsewhere: Vec<PartitionUse>,
+    pub(super) follows: bool,
+    pub(super) per_second: f64,
+    /// The number of partitions that share the load.
+    pub(super) partitions: u64,
+    /// The requests of one call.
+    pub(super) requests: Requests,
+}
+
+/// The rows of a type or a table.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct StoredRows {
+    pub(super) name: String,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    /// How the figure was made.
+    pub(super) how: String,
+}
+
+impl PlannedCall {
+    fn of_pattern(pattern: &Pattern) -> Self {
+        let question = &pattern.question;
+        Self {
+            name: pattern.name.clone(),
+            verb: question.verb.to_owned(),
+            class: question.class().map_or_else(|| "Write".to_owned(), |class| class.to_string()),
+            partition: question.partition.clone(),
+            elsewhere: question.elsewhere.clone(),
+            follows: question.follows,
+            per_second: pattern.per_second,
+            partitions: pattern.partitions,
+            requests: pattern.cost(),
+        }
+    }
+
+    /// Returns the requests to the table store in a second.
+    pub(super) fn requests_per_second(&self) -> f64 {
+        float(self.requests.total()) * self.per_second
+    }
+
+    /// Returns the price of the requests of a month.
+    pub(super) fn price_per_month(&self, prices: &Prices) -> f64 {
+        let [read, scan, write, transaction] = prices.of_each_request();
+        let Requests { reads, scans, writes, transactions, after, .. } = self.requests;
+        let of_a_call = float(reads) * read
+            + float(scans) * scan
+            + float(writes.saturating_add(after)) * write
+            + float(transactions) * transaction;
+        of_a_call * self.per_second * MONTH
+    }
+
+    /// Returns in words whether readers see what was written at once, or later.
+    pub(super) const fn consistency(&self) -> &'static str {
+        if self.follows { "follows" } else { "exact" }
+    }
+}
+
+impl Plan {
+    pub(super) fn of_patterns(name: &str, patterns: &[Pattern]) -> Self {
+        Self {
+            format: FORMAT,
+            name: name.to_owned(),
+            calls: patterns.iter().map(PlannedCall::of_pattern).collect(),
+            stored: Vec::new(),
+        }
+    }
+
+    /// Adds the storage of so many entities of a type, with all of their copies. Sizes follow from the
+    /// declaration, with 32 characters for each text.
+    #[must_use]
+    pub fn storing<E: TableEntity>(self, entities: u64) -> Self {
+        self.add_type::<E>(entities, None)
+    }
+
+    /// Adds the storage of so many entities of a type, with all of their copies. A primary has so many bytes,
+    /// and copies as many for the properties that they hold.
+    #[must_use]
+    pub fn storing_bytes<E: TableEntity>(self, entities: u64, bytes: u64) -> Self {
+        self.add_type::<E>(entities, Some(bytes))
+    }
+
+    /// Adds the storage of a table as [`Client::partition_report`](crate::Client::partition_report) measured it.
+    #[must_use]
+    pub fn storing_measured(mut self, table: &str, report: &PartitionReport) -> Self {
+        let how = if report.is_whole { "measured" } else { "measured, the first rows only" };
+        self.stored.push(StoredRows {
+            name: table.to_owned(),
+            rows: report.rows,
+            bytes: report.bytes,
+            how: how.to_owned(),
+        });
+        self
+    }
+
+    fn add_type<E: TableEntity>(mut self, entities: u64, given: Option<u64>) -> Self {
+        let schema = E::SCHEMA;
+        let families = schema.families.iter().filter(|family| !family.in_blob);
+        let sizes: Vec<u64> = families.map(|family| estimate_row_bytes(schema, family)).collect();
+        let estimated: u64 = sizes.iter().sum();
+        let primary = sizes.first().copied().unwrap_or(0).max(1);
+        let bytes = given.map_or(estimated, |given| estimated.saturating_mul(given) / primary);
+        let further_parts = schema.parts.len().saturating_sub(1);
+        let rows = u64::try_from(sizes.len() + further_parts).unwrap_or(u64::MAX);
+        let how = match given {
+            None => format!("{rows} rows an entity, {bytes} bytes by its declaration"),
+            Some(given) => format!("{rows} rows an entity, {given} bytes a primary"),
+        };
+        self.stored.push(StoredRows {
+            name: schema.entity.to_owned(),
+            rows: entities.saturating_mul(rows),
+            bytes: entities.saturating_mul(bytes),
+            how,
+        });
+        self
+    }
+
+    /// Returns the plan under so many times the load.
+    #[must_use]
+    pub fn times(&self, factor: f64) -> Self {
+        let mut plan = self.clone();
+        plan.calls.iter_mut().for_each(|call| call.per_second *= factor);
+        plan
+    }
+
+    /// Returns the requests to the table store in a second.
+    pub fn requests_per_second(&self) -> f64 {
+        self.calls.iter().map(PlannedCall::requests_per_second).sum()
+    }
+
+    /// Returns the load as a share of what the service says that an account takes,
+    /// [`ACCOUNT_REQUESTS_PER_SECOND`].
+    pub fn account_share(&self) -> f64 {
+        self.requests_per_second() / f64::from(ACCOUNT_REQUESTS_PER_SECOND)
+    }
+
+    /// Returns the bytes that are stored.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stored.iter().fold(0, |sum, stored| sum.saturating_add(stored.bytes))
+    }
+
+    /// Returns the price of a month of 30 days: requests and storage.
+    pub fn price_per_month(&self, prices: &Prices) -> f64 {
+        let requests: f64 = self.calls.iter().map(|call| call.price_per_month(prices)).sum();
+        requests + float(self.stored_bytes()) / GIB * prices.of_storage()
+    }
+
+    /// Returns the plan as JSON, for the command `entable plan`.
+    pub fn to_json(&self) -> String {
+        // A struct of texts and numbers has a text.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Reads the text of [`to_json`](Self::to_json).
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` for a text that is no plan, or one of a later version.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let plan: Self = serde_json::from_str(text).map_err(|error| {
+            Error::new(ErrorKind::Decode, format!("the text is no plan of patterns: {error}"))
+        })?;
+        if plan.format == FORMAT {
+            return Ok(plan);
+        }
+        let message = format!("the plan has format {}, this program reads {FORMAT}", plan.format);
+        Err(Error::new(ErrorKind::Decode, message))
+    }
+}
+
+/// Returns a count as a number with a fraction.
+#[allow(clippy::cast_precision_loss, reason = "a figure need not be exact to the 16th digit")]
+pub(super) const fn float(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,216 @@
+//! What a pattern asks, as facts that need no store: the rows that it reads or writes, and its requests.
+
+use serde::{Deserialize, Serialize};
+
+use super::write_cost::{CostModel, WriteVerb, write_cost};
+use crate::{
+    access::CostClass,
+    entity::Schema,
+    error::Error,
+    key::{Family, Form},
+    limits::PAGE_ROWS,
+};
+
+/// One call of a program, with what follows from the types: its plan, without a store. Functions of
+/// [`patterns`](crate::patterns) make it, such as [`get`](super::get) and [`insert`](super::insert).
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The verb in words, such as `get` or `replace, no key changes`.
+    pub(super) verb: &'static str,
+    pub(super) table: String,
+    pub(super) filter: String,
+    /// The partition that the call reads or writes.
+    pub(super) partition: PartitionUse,
+    /// The other partitions that a write leads to: one row each.
+    pub(super) elsewhere: Vec<PartitionUse>,
+    /// Whether rows in other partitions follow: those that the call reads, or copies of what it writes.
+    pub(super) follows: bool,
+    /// The error that the call would return at once.
+    pub(super) fault: Option<Error>,
+    pub(super) work: Work,
+}
+
+/// The requests of a question, before the number of rows is known.
+#[derive(Debug, Clone)]
+pub(super) enum Work {
+    /// Point reads: one for each part of a wide entity.
+    Point {
+        parts: u64,
+    },
+    Query(QueryWork),
+    Write(CostModel),
+}
+
+/// What a query sends.
+#[derive(Debug, Clone)]
+pub(super) struct QueryWork {
+    pub(super) class: CostClass,
+    /// The `$top` of the first request.
+    pub(super) top: Option<u32>,
+    pub(super) take: Option<u64>,
+    pub(super) rows_per_item: u64,
+    pub(super) tables: u64,
+    pub(super) lists_tables: bool,
+    /// Whether each entity is read by itself, through the ids in a list.
+    pub(super) reads_each: bool,
+    /// Whether the ids are in a blob.
+    pub(super) is_in_blob: bool,
+}
+
+/// The partitions of a row family.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct PartitionUse {
+    pub(super) table: String,
+    /// The template of the PartitionKey.
+    pub(super) key: String,
+    pub(super) shape: PartitionShape,
+}
+
+/// How the PartitionKey of a question's rows is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum PartitionShape {
+    /// All rows are in one partition.
+    Constant,
+    /// The key is a time.
+    Time,
+    /// The key is made of fields.
+    Fields,
+}
+
+/// The requests of one call, and the rows in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Requests {
+    /// Point reads before the answer.
+    pub(super) reads: u64,
+    /// Pages of queries.
+    pub(super) scans: u64,
+    /// Writes of one row.
+    pub(super) writes: u64,
+    /// Entity group transactions.
+    pub(super) transactions: u64,
+    /// Writes that follow after the answer.
+    pub(super) after: u64,
+    /// Requests to the blob store.
+    pub(super) blobs: u64,
+    /// Rows that are read, or operations in the transaction, in the partition of the question.
+    pub(super) rows: u64,
+}
+
+impl Requests {
+    /// Returns the number of requests to the table store before the answer.
+    pub(super) fn before(self) -> u64 {
+        self.reads + self.scans + self.writes + self.transactions
+    }
+
+    /// Returns the number of all requests to the table store.
+    pub(super) fn total(self) -> u64 {
+        self.before() + self.after
+    }
+}
+
+impl PartitionUse {
+    /// Returns the partitions of a family's rows, in the default table of the entity.
+    pub(super) fn of_family(schema: &Schema, family: &Family) -> Self {
+        Self {
+            table: family.table_beside(schema.table).into_owned(),
+            key: family.partition.text.to_owned(),
+            shape: PartitionShape::of_family(family),
+        }
+    }
+
+    /// Returns the partitions of rows that no family describes.
+    pub(super) fn unknown(table: &str) -> Self {
+        Self { table: table.to_owned(), key: String::new(), shape: PartitionShape::Fields }
+    }
+}
+
+impl PartitionShape {
+    fn of_family(family: &Family) -> Self {
+        let is_time = |form: Form| matches!(form, Form::Date(_));
+        let parts = || family.partition.parts();
+        match parts().next() {
+            None => Self::Constant,
+            Some(_) if parts().all(|part| is_time(part.form)) => Self::Time,
+            Some(_) => Self::Fields,
+        }
+    }
+}
+
+impl Question {
+    /// Returns the question that writes an entity of the type.
+    pub(super) fn of_write(schema: &'static Schema, verb: WriteVerb) -> Self {
+        let cost = write_cost(schema, verb);
+        let primary = schema.primary();
+        let of = |family: &&'static Family| PartitionUse::of_family(schema, family);
+        let is_elsewhere = |family: &&Family| family.is_remote && !family.in_blob;
+        let remote = schema.families.iter().filter(|family| cost.after > 0 && is_elsewhere(family));
+        Self {
+            verb: verb.words(),
+            table: schema.table.to_owned(),
+            filter: String::new(),
+            partition: primary.as_ref().map_or_else(|_| PartitionUse::unknown(schema.table), of),
+            elsewhere: remote.map(|family| of(&family)).collect(),
+            follows: cost.after > 0,
+            fault: primary.err(),
+            work: Work::Write(cost),
+        }
+    }
+
+    /// Returns the cost class of a read; `None` for a write.
+    pub(super) fn class(&self) -> Option<CostClass> {
+        match &self.work {
+            Work::Point { .. } => Some(CostClass::Point),
+            Work::Query(query) => Some(query.class),
+            Work::Write(_) => None,
+        }
+    }
+
+    /// Returns the requests of one call that finds `items` entities.
+    pub(super) fn requests(&self, items: u64) -> Requests {
+        match &self.work {
+            Work::Point { parts } => {
+                Requests { reads: *parts, rows: *parts, ..Requests::default() }
+            }
+            Work::Query(query) => query.requests(items),
+            Work::Write(cost) => requests_of_write(cost),
+        }
+    }
+}
+
+impl QueryWork {
+    fn requests(&self, items: u64) -> Requests {
+        let items = self.take.map_or(items, |take| items.min(take));
+        if self.reads_each {
+            let blobs = u64::from(self.is_in_blob);
+            // The ids are one row.
+            return Requests {
+                scans: 1 - blobs,
+                blobs,
+                reads: items,
+                rows: items.saturating_add(1),
+                ..Requests::default()
+            };
+        }
+        let rows = items.saturating_mul(self.rows_per_item);
+        let pages = rows.div_ceil(u64::from(self.top.unwrap_or(PAGE_ROWS).max(1))).max(1);
+        let pages = match self.lists_tables {
+            true => pages.saturating_add(1),
+            false => pages.max(self.tables),
+        };
+        Requests { scans: pages, rows, ..Requests::default() }
+    }
+}
+
+fn requests_of_write(cost: &CostModel) -> Requests {
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let is_transaction = cost.operations > 1;
+    Requests {
+        reads: number(cost.reads),
+        scans: 0,
+        writes: number(cost.reservations + usize::from(!is_transaction)),
+        transactions: u64::from(is_transaction),
+        after: number(cost.after),
+        blobs: number(cost.uploads + cost.removals),
+        rows: number(cost.operations),
+    }
+}

@@ -1,0 +1,262 @@
+//! Computes what each verb costs, from the copies and lists of an entity type.
+
+use crate::entity::Schema;
+
+/// The requests and operations of a verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CostModel {
+    pub(crate) verb: &'static str,
+    /// Requests that read, before the transaction.
+    pub(crate) reads: usize,
+    /// Writes before the transaction, which reserve unique values.
+    pub(crate) reservations: usize,
+    /// Blobs that are written before the transaction.
+    pub(crate) uploads: usize,
+    /// Operations in the transaction, which is one request.
+    pub(crate) operations: usize,
+    /// Requests that follow after the verb returned to its caller.
+    pub(crate) after: usize,
+    /// Blobs that are removed after the verb returned to its caller.
+    pub(crate) removals: usize,
+    /// Whether a worker sends further requests later: where remote rows are deleted, the second look confirms
+    /// the result.
+    pub(crate) is_confirmed: bool,
+}
+
+impl CostModel {
+    /// The heads of a table of costs.
+    pub(crate) const HEADS: [&str; 5] = [
+        "verb",
+        "requests before the answer",
+        "of them reads",
+        "operations in the transaction",
+        "requests after the answer",
+    ];
+
+    /// Returns the verb's row in a table of costs, with a cell for each of [`HEADS`](Self::HEADS). The
+    /// first cell is `verb`, the verb's name with the caller's markup.
+    pub(crate) fn cells_of_verb(&self, verb: String) -> Vec<String> {
+        let (reads, operations) = (self.reads.to_string(), self.operations.to_string());
+        vec![
+            verb,
+            self.request_words_before_answer(),
+            reads,
+            operations,
+            self.request_words_after_answer(),
+        ]
+    }
+
+    /// Returns in words how many requests are sent before the verb returns to its caller.
+    pub(crate) fn request_words_before_answer(&self) -> String {
+        // The transaction itself is one more request.
+        with_blobs(self.reads + self.reservations + 1, self.uploads)
+    }
+
+    /// Returns in words how many requests follow after the verb returned to its caller, and whether a worker
+    /// sends more.
+    pub(crate) fn request_words_after_answer(&self) -> String {
+        let later = if self.is_confirmed { ", and a worker's" } else { "" };
+        with_blobs(self.after, self.removals) + later
+    }
+}
+
+/// Returns a number of requests to the table store as text, and the additional requests to the blob store
+/// if there are any: `3, and 1 to the blob store`.
+fn with_blobs(requests: usize, blobs: usize) -> String {
+    match blobs {
+        0 => requests.to_string(),
+        blobs => format!("{requests}, and {blobs} to the blob store"),
+    }
+}
+
+/// The numbers of an entity's copies and lists.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    copies: usize,
+    lists: usize,
+    remote_copies: usize,
+    /// The number of remote copies whose keys are reserved.
+    reserved: usize,
+    remote_lists: usize,
+    /// Fields whose bytes are in blobs.
+    blobs: usize,
+    /// Rows of the entity itself: the parts of a wide entity.
+    parts: usize,
+}
+
+impl Counts {
+    fn count_rows_of(schema: &Schema) -> Self {
+        let mut counts =
+            Self { blobs: schema.blobs.len(), parts: schema.parts.len().max(1), ..Self::default() };
+        for family in schema.families {
+            let count = match (family.is_copy(), family.is_list(), family.is_remote) {
+                (true, _, false) => &mut counts.copies,
+                (true, _, true) => &mut counts.remote_copies,
+                (_, true, false) => &mut counts.lists,
+                (_, true, true) => &mut counts.remote_lists,
+                // Primaries are counted in `parts`.
+                _ => continue,
+            };
+            *count += 1;
+            counts.reserved += usize::from(family.is_copy() && family.is_remote && family.unique);
+        }
+        counts
+    }
+
+    /// Returns the number of rows in the entity's partition.
+    fn rows(self) -> usize {
+        self.parts + self.copies + self.lists
+    }
+
+    fn remote_rows(self) -> usize {
+        self.remote_copies + self.remote_lists
+    }
+
+    /// Returns the number of reads that look up the old primary before a write by keys alone. A
+    /// type with copies, lists or blobs needs one read, or one for each part of a wide entity. Any
+    /// other type needs none.
+    fn lookup_reads(self) -> usize {
+        self.parts * usize::from(self.copies + self.lists + self.remote_rows() + self.blobs > 0)
+    }
+
+    /// Returns the requests and operations of a verb. `remote` is the number of remote rows that
+    /// the verb concerns, and of blobs that it removes.
+    fn verb_cost(
+        self,
+        verb: &'static str,
+        reads: usize,
+        operations: usize,
+        remote: usize,
+    ) -> CostModel {
+        // A dirty row names what is open; the fence keeps the partition registered.
+        let (outbox, dirty) = if remote > 0 { (2, 1) } else { (0, 0) };
+        CostModel {
+            verb,
+            reads,
+            reservations: 0,
+            uploads: 0,
+            operations: operations + outbox,
+            after: remote + dirty,
+            removals: 0,
+            is_confirmed: false,
+        }
+    }
+
+    /// Returns the cost of a write that changes no key: it writes each copy again.
+    fn kept(self, verb: &'static str, reads: usize, own_rows: usize) -> CostModel {
+        self.verb_cost(verb, reads + self.remote_copies, own_rows + self.copies, self.remote_copies)
+    }
+
+    fn deleted(self, verb: &'static str, reads: usize) -> CostModel {
+        let is_confirmed = self.remote_rows() > 0;
+        let reads = reads + self.lists + self.remote_copies + self.remote_lists;
+        CostModel {
+            // The dirty row goes with the blobs, or a worker deletes it.
+            after: self.remote_rows() + usize::from(self.blobs > 0 && !is_confirmed),
+            removals: self.blobs,
+            is_confirmed,
+            ..self.verb_cost(verb, reads, self.rows(), self.remote_rows() + self.blobs)
+        }
+    }
+
+    fn with_reservations(self, cost: CostModel) -> CostModel {
+        let claim = usize::from(self.reserved > 0);
+        CostModel {
+            reservations: claim + self.reserved,
+            operations: cost.operations + claim,
+            ..cost
+        }
+    }
+}
+
+/// The verbs that a report shows, in its order.
+const REPORTED: [WriteVerb; 7] = [
+    WriteVerb::Insert,
+    WriteVerb::Replace,
+    WriteVerb::ReplaceKeys,
+    WriteVerb::PatchAt,
+    WriteVerb::Update,
+    WriteVerb::Delete,
+    WriteVerb::DeleteAt,
+];
+
+/// A verb that writes one entity, and what it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteVerb {
+    Insert,
+    /// No key of a row changes.
+    Replace,
+    /// The key of each copy and list changes.
+    ReplaceKeys,
+    /// A field that full copies hold, and no key.
+    PatchAt,
+    /// No key of a row changes.
+    Update,
+    /// The entity is there, and no key of a row changes.
+    InsertOrReplace,
+    /// The entity is there, and no key of a row changes.
+    InsertOrMerge,
+    Delete,
+    DeleteAt,
+}
+
+impl WriteVerb {
+    /// Returns the verb in words.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Replace => "replace, no key changes",
+            Self::ReplaceKeys => "replace, every key changes",
+            Self::PatchAt => "patch_at, no key changes",
+            Self::Update => "update, no key changes",
+            Self::InsertOrReplace => "insert_or_replace, no key changes",
+            Self::InsertOrMerge => "insert_or_merge, no key changes",
+            Self::Delete => "delete",
+            Self::DeleteAt => "delete_at",
+        }
+    }
+}
+
+/// Returns the cost of each verb that a report shows.
+pub(crate) fn verb_costs(schema: &Schema) -> Vec<CostModel> {
+    REPORTED.iter().map(|verb| write_cost(schema, *verb)).collect()
+}
+
+/// Returns the cost of a verb, for an entity whose indexes all have a copy and whose partition is
+/// registered already.
+pub(crate) fn write_cost(schema: &Schema, verb: WriteVerb) -> CostModel {
+    let n = Counts::count_rows_of(schema);
+    let name = verb.words();
+    match verb {
+        WriteVerb::Insert => CostModel {
+            uploads: n.blobs,
+            ..n.with_reservations(n.verb_cost(
+                name,
+                n.lists + n.remote_lists,
+                n.rows(),
+                n.remote_rows(),
+            ))
+        },
+        WriteVerb::Replace => n.kept(name, 0, n.parts),
+        WriteVerb::ReplaceKeys => CostModel {
+            // One row comes and one goes. A worker deletes the dirty row.
+            after: 2 * n.remote_rows(),
+            is_confirmed: n.remote_rows() > 0,
+            ..n.with_reservations(n.verb_cost(
+                name,
+                2 * n.lists + n.remote_copies + 2 * n.remote_lists,
+                n.parts + 2 * n.copies + 2 * n.lists,
+                n.remote_rows(),
+            ))
+        },
+        // The merge of a field is of the part that holds it, unless a copy holds the field too.
+        WriteVerb::PatchAt if n.copies + n.remote_copies == 0 => n.kept(name, 0, 1),
+        WriteVerb::PatchAt | WriteVerb::Update => n.kept(name, n.parts, n.parts),
+        WriteVerb::InsertOrReplace => n.kept(name, n.lookup_reads(), n.parts),
+        // A merge into a wide entity reads its parts first.
+        WriteVerb::InsertOrMerge if n.parts > 1 => n.kept(name, n.parts, n.parts),
+        WriteVerb::InsertOrMerge => n.kept(name, n.lookup_reads(), n.parts),
+        WriteVerb::Delete => n.deleted(name, 0),
+        WriteVerb::DeleteAt => n.deleted(name, n.lookup_reads()),
+    }
+}

@@ -1,0 +1,6 @@
+//! Access patterns: what they claim, what they predict, and what their calls send.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod claims;
+mod figures;
+mod predicted;
