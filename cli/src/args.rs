@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::selection::Selection;
@@ -157,6 +157,8 @@ pub(crate) enum Command {
         /// A store whose tables are compared with those of the layout
         store: Option<String>,
     },
+    /// Count what the access patterns of a program cost: requests, hot partitions, storage, money
+    Plan(PlanOptions),
     /// Print an address with which others may use a table of Azure for a while
     Sas(Sas),
     /// Check a service against what the library promises, in tables of its own that are deleted afterwards
@@ -393,4 +395,19 @@ impl RowFormat {
         let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
         named.unwrap_or(if is_csv { Self::Csv } else { Self::Jsonl })
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanOptions {
+    /// The file with the JSON of a plan, which a test of the program writes with `to_json()`
+    pub(crate) file: PathBuf,
+    /// Count for so many times the load
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) times: f64,
+    /// Prices of 10,000 reads, pages, writes and transactions, and of a GiB for a month
+    #[arg(long, value_name = "READ,SCAN,WRITE,TRANSACTION,STORAGE", value_delimiter = ',')]
+    pub(crate) prices: Option<Vec<f64>>,
+    /// Another plan, for the same questions, to put beside it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) compare: Option<PathBuf>,
 }

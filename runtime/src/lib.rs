@@ -127,6 +127,12 @@
 //! [`report!`] describes rows, keys, copies, access paths and costs as Markdown and as an HTML page with
 //! pictures, and with figures of what a store has. [`layout!`] is a text to check in: a test says what a change of stored rows needs.
 //!
+//! # Designing
+//!
+//! [`access_patterns!`] names the questions of a program with what each may cost, for a test without a store.
+//! Its [plan](patterns::Plan) counts requests, hot partitions, storage and money:
+//! [design a table](https://github.com/entable/entable/blob/main/docs/design.md).
+//!
 //! # Testing
 //!
 //! [`Client::memory`] keeps the service's rules and limits. The layers of [`backend::layer`] count requests
@@ -312,6 +318,8 @@ mod samples {
     mod first_program {}
     #[doc = include_str!("../../docs/choosing-keys.md")]
     mod choosing_keys {}
+    #[doc = include_str!("../../docs/design.md")]
+    mod design {}
     #[doc = include_str!("../../docs/attributes.md")]
     mod attributes {}
     #[doc = include_str!("../../docs/filters.md")]

@@ -6,6 +6,7 @@ mod delete;
 mod moving;
 mod file;
 mod sas;
+mod plan;
 #[cfg(feature = "azure")]
 mod check_service;
 
@@ -50,6 +51,7 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
             change::drop_poisoned(output, &store, position, yes).await
         }
         Command::Report { layout, store } => look::report(output, &layout, store.as_deref()).await,
+        Command::Plan(options) => plan::plan(output, &options),
         Command::Sas(sas) => sas::sas(output, &sas),
         Command::Export(export) => moving::export(output, export).await,
         Command::Import(import) => moving::import(output, import).await,
