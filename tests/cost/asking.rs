@@ -98,7 +98,7 @@ async fn transfers() -> Vec<Line> {
 pub(crate) async fn section() -> String {
     let mut text = String::from(
         "\n## Asking and clearing\n\n\
-         Requests. The service does not count: a count reads the keys of all rows, 1,000 in a request.\n\n\
+         Requests. The service cannot count rows, so `count` reads the keys of all rows, 1,000 per request.\n\n\
          | call | reads | transactions |\n|---|---|---|\n",
     );
     for Line { call, cost: (reads, writes), .. } in lines().await {

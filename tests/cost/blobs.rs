@@ -118,8 +118,8 @@ person!(Secret, table(blob, encrypt));
 pub(crate) async fn section() -> String {
     let mut text = String::from(
         "\n## With a value in a blob\n\n\
-         Requests before the answer + requests after it, of an entity of one row in a registered partition.\n\
-         An encrypted blob (`#[table(blob, encrypt)]`) takes the requests of a plain one.\n\n\
+         Requests before the answer + requests after it, for an entity of one row, in a partition that the process has\n\
+         written before. An encrypted blob (`#[table(blob, encrypt)]`) takes as many requests as a plain one.\n\n\
          | verb | to the table | to the blobs |\n|---|---|---|\n",
     );
     let plain = Box::pin(Plain::measure()).await;

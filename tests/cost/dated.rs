@@ -139,8 +139,8 @@ fn expected() -> Vec<(u64, usize, usize)> {
 pub(crate) async fn section() -> String {
     let mut text = String::from(
         "\n## Windows of dated tables\n\n\
-         Requests of a window of tables for each hour, of which three exist: lists of the names of tables + others. A\n\
-         window of more than 32 tables lists those that exist, 1,000 in a request, and reads only these.\n\n\
+         Requests of a window over hourly tables, three of which exist. For a window of more than 32 tables, entable\n\
+         first lists the existing tables, 1,000 per request, and reads only those.\n\n\
          | call | tables in the window | lists | others |\n|---|---|---|---|\n",
     );
     for Line { call, tables, lists, others } in lines(Memory::new()).await {

@@ -120,15 +120,15 @@ async fn measured() -> Vec<Line> {
     store.record("`insert`, the first of its partition and hour").await;
     store.pass_an_hour().await;
     keys.insert(&store.key("don", 1)).await.unwrap();
-    store.record("`insert`, its key is held by one that is over").await;
+    store.record("`insert`, an expired entity has its key").await;
     sessions.insert(&store.session(2, "b")).await.unwrap();
     store.record("`insert`, a value in its partition is free").await;
     sessions.insert(&store.session(3, "a")).await.unwrap();
-    store.record("`insert`, a value in its partition is held by one that is over").await;
+    store.record("`insert`, an expired entity has its value in the partition").await;
     passes.insert(&store.pass(2, "b")).await.unwrap();
     store.record("`insert`, a value in another partition is free").await;
     passes.insert(&store.pass(3, "a")).await.unwrap();
-    store.record("`insert`, a value in another partition is held by one that is over").await;
+    store.record("`insert`, an expired entity has its value in another partition").await;
     store.lines
 }
 
@@ -136,7 +136,8 @@ async fn measured() -> Vec<Line> {
 pub(super) async fn section() -> String {
     let mut text = String::from(
         "\n## Entities that expire\n\n\
-         Requests of a write in a registered partition, by a client that asked the store for its time within the hour.\n\n\
+         Requests of a write to a partition that the process has written before. The client has read the store's time\n\
+         within the last hour.\n\n\
          | write | before the answer | after the answer |\n|---|---|---|\n",
     );
     for (write, before, after) in measured().await {
@@ -150,11 +151,11 @@ async fn entities_that_expire_cost_as_many_requests_as_the_page_says() {
     let expected: [Line; 7] = [
         ("`insert`, the hour's marker is written", 1, 0),
         ("`insert`, the first of its partition and hour", 2, 0),
-        ("`insert`, its key is held by one that is over", 3, 0),
+        ("`insert`, an expired entity has its key", 3, 0),
         ("`insert`, a value in its partition is free", 1, 0),
-        ("`insert`, a value in its partition is held by one that is over", 5, 0),
+        ("`insert`, an expired entity has its value in the partition", 5, 0),
         ("`insert`, a value in another partition is free", 3, 2),
-        ("`insert`, a value in another partition is held by one that is over", 12, 2),
+        ("`insert`, an expired entity has its value in another partition", 12, 2),
     ];
     assert_eq!(measured().await, expected);
 }

@@ -188,8 +188,8 @@ pub(crate) async fn section() -> String {
     let (rows, blobs) = (InRows::measure().await, InBlobs::measure().await);
     let mut text = String::from(
         "\n## With a remote list\n\n\
-         Requests before the answer + requests after it, in a registered partition. \"later\": a worker\n\
-         confirms the removal from the list, with 3 requests.\n\n\
+         Requests before the answer + requests after it, of a write to a partition that the process has written before.\n\
+         \"later\": a [worker](glossary.md#worker) confirms the removal from the list, with 3 requests.\n\n\
          | verb | a list in rows | a list in a blob |\n|---|---|---|\n",
     );
     for (((verb, rows, rows_later), (_, blobs, blobs_later)), least) in

@@ -242,12 +242,12 @@ async fn columns() -> Vec<(&'static str, Vec<Line>)> {
 fn table(columns: &[(&'static str, Vec<Line>)]) -> String {
     let mut text = String::from(
         "# Cost of every verb\n\n\
-         Each cell is the number of reads + the number of operations in the one entity group transaction\n\
-         that writes, for an entity with these local copies and lists. A transaction is one request.\n\
-         `tests/cost` measures the numbers and asserts that each is the least that the protocol allows:\n\
-         reads of lists run in parallel, and copies that do not change are not sent. The copies are full; a\n\
-         partial copy that does not hold a changed field is not sent either. [The glossary](glossary.md)\n\
-         explains the terms.\n\n| verb |",
+         Each cell shows reads + operations for an entity with the given [local](glossary.md#local) copies and\n\
+         lists. All operations of a verb are in one entity group transaction, which is one request.\n\
+         \n\
+         Lists are read in parallel, and unchanged copies are not sent. The copies here hold every field; a\n\
+         [partial copy](glossary.md#partial-copy) without the changed field is not sent either. `tests/cost`\n\
+         measures the numbers and checks that no verb sends more than the protocol needs.\n\n| verb |",
     );
     for (name, _) in columns {
         text.push_str(&format!(" {name} |"));

@@ -30,8 +30,8 @@ pub(crate) async fn section() -> String {
     recorder.clear();
     let mut text = String::from(
         "\n## Queues in tables\n\n\
-         Requests for one shard. A client reads the store's time once, which is one read more. On Azure\n\
-         Storage queues each step is one request; putting aside and putting back are three.\n\n\
+         Requests for one [shard](glossary.md#shard). Each client also reads the store's time once, with one more read. On\n\
+         Azure Storage queues each step is one request, except that putting a message aside or back takes three.\n\n\
          | step | reads | writes | operations |\n|---|---|---|---|\n",
     );
     let mut record = |step: &str, least: (usize, usize, usize)| {

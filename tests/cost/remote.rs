@@ -138,10 +138,10 @@ struct Age {
 pub(super) async fn section() -> String {
     let mut text = String::from(
         "\n## With an index in another partition\n\n\
-         Requests of a write in a registered partition (the first write of a process there takes 2 more, the\n\
-         [registration](glossary.md#registration)), with one copy there that is not `unique`: reads + the\n\
-         transaction before the answer, and requests after it. \"later\": a worker confirms the deletion of the old\n\
-         copy. Memory and the embedded store answer after all of them, unless `copies_before_answer(false)` is set.\n\n\
+         Requests of a write to a partition that the process has written before, for an entity with one copy in another\n\
+         partition that is not `unique`. The first write takes 2 more for the [registration](glossary.md#registration).\n\
+         Before the answer: reads + transactions. \"later\": a [worker](glossary.md#worker) confirms the deletion of the\n\
+         old copy. The memory and embedded stores answer after all requests, unless you set `copies_before_answer(false)`.\n\n\
          | verb | before the answer | after the answer |\n|---|---|---|\n",
     );
     for (verb, [reads, writes, after, later]) in measured().await {

@@ -134,8 +134,8 @@ async fn lines() -> Vec<Line> {
 pub(crate) async fn section() -> String {
     let mut text = String::from(
         "\n## Series and wide entities\n\n\
-         Reads + operations in the one transaction that writes. `update` of a wide entity guards the part\n\
-         that it does not change by its ETag.\n\n\
+         Reads + operations, all of them in one transaction. `update` of a wide entity also checks the ETag of the\n\
+         part that it does not change.\n\n\
          | call | 24 slots in a row | 365 slots in 2 parts |\n|---|---|---|\n",
     );
     for Line { call, costs: [one, two], .. } in lines().await {

@@ -107,8 +107,8 @@ async fn claims_in_the_way() -> Vec<Line> {
     }
     let mut lines = Vec::new();
     for (writer, verb) in [
-        (&dying, "`insert`, a writer died that held the value for it: fails after 16 tries"),
-        (&client, "`insert`, a write that this client gave up holds the value for it"),
+        (&dying, "`insert`, a writer that died holds the value: fails after 16 tries"),
+        (&client, "`insert`, a write that this client gave up holds the value"),
     ] {
         let person = person(3, &format!("{}@a.com", lines.len()), "");
         // The claim and the reservation are written, nothing after them.
@@ -135,9 +135,9 @@ async fn claims_in_the_way() -> Vec<Line> {
 pub(super) async fn table() -> String {
     let mut text = String::from(
         "\n## Values that are unique across partitions\n\n\
-         Requests of a write in a registered partition (the first write of a process there takes 2 more, the\n\
-         [registration](glossary.md#registration)). Requests of a worker that confirms later are not counted.\n\
-         Memory and the embedded store answer after all of them, unless `copies_before_answer(false)` is set.\n\n\
+         Requests of a write to a partition that the process has written before. The first write takes 2 more for the\n\
+         [registration](glossary.md#registration). The later requests of a [worker](glossary.md#worker) are not counted.\n\
+         The memory and embedded stores answer after all requests, unless you set `copies_before_answer(false)`.\n\n\
          | write | before the answer | after the answer |\n|---|---|---|\n",
     );
     for (verb, before, after) in measured().await {
@@ -159,8 +159,8 @@ async fn a_unique_value_costs_the_least() {
         ("`delete`", 2, 1),
         ("`get` by the value", 1, 0),
         // One attempt, then a look at the claim before each further one.
-        ("`insert`, a writer died that held the value for it: fails after 16 tries", 20, 0),
-        ("`insert`, a write that this client gave up holds the value for it", 8, 2),
+        ("`insert`, a writer that died holds the value: fails after 16 tries", 20, 0),
+        ("`insert`, a write that this client gave up holds the value", 8, 2),
     ];
     assert_eq!(measured().await, least);
 }
@@ -234,9 +234,9 @@ const BULKS: [(u32, usize); 3] = [(40, 122), (200, 610), (1_000, 3_042)];
 /// Returns the section of `docs/costs.md` about bulk inserts that find entities and values there already.
 pub(super) async fn bulk_section() -> String {
     let mut text = String::from(
-        "\n`bulk().insert_all(..)` of entities with one such value, in one partition, with the requests after the\n\
-         answer. A refused entity is taken out of its transaction, and the others are sent again with the values that\n\
-         they have reserved: an import that is repeated after a crash costs no more than `insert` for each entity.\n\n\
+        "\n`bulk().insert_all(..)` of entities with one unique value, all in one partition, including the requests after\n\
+         the answer. If an entity is refused, the rest of its transaction is sent again with the values already\n\
+         reserved. Repeating an import after a crash costs no more than one `insert` for each entity.\n\n\
          | entities | all new | half exist | all exist | half the values are taken | all are taken |\n\
          |---|---|---|---|---|---|\n",
     );
