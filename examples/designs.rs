@@ -42,7 +42,7 @@ entable::access_patterns! {
 
 entable::access_patterns! {
     ELSEWHERE;
-    "by name" range query(IndexElsewhere::by_name().last_name("Jones")) rows 10 at 50/s;
+    "by name" partition_scan query(IndexElsewhere::by_name().last_name("Jones")) rows 10 at 50/s;
     "hire" write insert::<IndexElsewhere>() requests 3 at 1/s;
 }
 
