@@ -229,17 +229,17 @@ async fn s02_the_blob_comes_before_its_row_and_goes_after_it() -> TestResult {
         assert!(members.insert(&member(100_000)).await.is_err());
         assert!(members.get(point()).await?.is_none());
 
-        let count_at_write = async || {
+        let count_at_write = || {
             let (sender, receiver) = tokio::sync::oneshot::channel();
             let kept = kept.clone();
             store.before_next_write(async move { _ = sender.send(names(&kept).await.len()) });
             receiver
         };
         let orphans = names(&kept).await.len();
-        let before_row = count_at_write().await;
+        let before_row = count_at_write();
         members.insert(&member(100_000)).await?;
         assert_eq!(before_row.await?, orphans + 1, "the blob is there before its row is written");
-        let before_delete = count_at_write().await;
+        let before_delete = count_at_write();
         members.delete_at(point()).await?;
         assert_eq!(before_delete.await?, orphans + 1, "and until its row is deleted");
         assert!(members.get(point()).await?.is_none());
