@@ -32,6 +32,7 @@ mod rebuild;
 mod series;
 mod single;
 mod stored_key;
+mod under;
 mod unknown;
 mod updates;
 mod versions;

@@ -77,6 +77,7 @@ pub(crate) use sealed::SealedColumn;
 pub use series::Series;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use split::{SplitColumn, SplitValue, TextOrBytes};
+pub(crate) use stored::RowSource;
 pub use stored::Stored;
 pub(crate) use stored::etag_if_unchanged;
 pub use table_entity::{FromRow, TableEntity};

@@ -236,7 +236,7 @@ impl Change {
                 if rows.primary.partition_key() != self.keys().0 {
                     return None;
                 }
-                let after = rows.keys_in_family(loaded.copy?);
+                let after = rows.keys_in_family(loaded.copy()?);
                 (vec![loaded.row.keys()], after, rows.primary.keys())
             }
             Planned::Effect(effect) => match family.filter(|family| !family.is_primary()) {

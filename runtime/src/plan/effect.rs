@@ -6,10 +6,13 @@ use super::{move_mark::refuse_moving, size::hidden_nulls, tokens::TokenMaker, wi
 use crate::{
     batch::{self, Condition, Operation},
     edm::{Bag, Value},
-    entity::{BlobFieldValue, CopyRow, EntityRows, Schema, UnknownProperties, lossy_write_error},
+    entity::{
+        BlobFieldValue, CopyRow, EntityRows, RowSource, Schema, UnknownProperties,
+        lossy_write_error,
+    },
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
-    row::{Row, error_with_row_keys, is_operation_id},
+    row::{ETag, Row, error_with_row_keys, is_operation_id},
 };
 
 /// The effect of a verb on the rows of one entity.
@@ -80,8 +83,17 @@ pub(crate) struct PropertyChanges {
 #[derive(Debug, Clone)]
 pub(crate) struct EntityReadByCaller {
     pub(crate) row: Row,
-    /// The index whose copy `row` is; `None` if `row` is the primary.
-    pub(crate) copy: Option<&'static Family>,
+    pub(crate) source: RowSource,
+}
+
+impl EntityReadByCaller {
+    /// Returns the index whose copy the row is; `None` for a row with the primary's keys.
+    pub(super) fn copy(&self) -> Option<&'static Family> {
+        match self.source {
+            RowSource::Copy(family) => Some(family),
+            RowSource::Primary | RowSource::Caller => None,
+        }
+    }
 }
 
 /// Plans the effects of verbs on entities of one type. Reads nothing.
@@ -103,6 +115,18 @@ impl Planner {
     /// and lists, and no older version stores its properties in other parts of a wide entity.
     pub(super) fn can_write_unread(&self) -> bool {
         self.is_single_row() && !wide::may_have_older_layout(self.schema)
+    }
+
+    /// Returns whether an entity can be deleted unread under an ETag that the caller has from elsewhere.
+    pub(super) fn can_delete_under_etag(&self) -> bool {
+        // The ETag of a wide entity has those of all its parts.
+        self.can_write_unread() && !self.schema.is_wide() && !self.schema.has_key_tokens()
+    }
+
+    /// Returns whether an entity can be replaced unread under an ETag that the caller has from elsewhere: nothing
+    /// that is stored has to be kept.
+    pub(super) fn can_replace_under_etag(&self) -> bool {
+        self.can_delete_under_etag() && self.schema.drops_unknown
     }
 
     /// Returns whether the stored entity is of an older version, whose properties may be in other
@@ -352,9 +376,14 @@ impl Planner {
         current: Option<&'r Row>,
     ) -> Result<&'r Row> {
         // Read through its own keys: the ETag itself will tell.
-        let Some(family) = loaded.copy else { return Ok(&loaded.row) };
+        if let RowSource::Primary = loaded.source {
+            return Ok(&loaded.row);
+        }
         let Some(current) = current else {
             return Err(self.missing_entity_error(&self.row_with_primary_keys(loaded)?));
+        };
+        let Some(family) = loaded.copy() else {
+            return require_etag(current, loaded.row.etag());
         };
         let expected = (self.schema.primary_in_current_form)(&loaded.row, family)
             .map_err(|e| error_with_row_keys(&loaded.row, e))?;
@@ -374,7 +403,11 @@ impl Planner {
     /// Returns a row with the primary's keys of a loaded entity, which may have been read through a
     /// copy.
     pub(super) fn row_with_primary_keys(&self, loaded: &EntityReadByCaller) -> Result<Row> {
-        let Some(family) = loaded.copy else { return Ok(loaded.row.clone()) };
+        let family = match loaded.source {
+            RowSource::Primary => return Ok(loaded.row.clone()),
+            RowSource::Caller => self.schema.primary()?,
+            RowSource::Copy(family) => family,
+        };
         let rows = (self.schema.rows_through)(&loaded.row, family)
             .and_then(|rows| self.tokens.fill_key_tokens_of_rows(self.schema, rows));
         Ok(rows.map_err(|error| error_with_row_keys(&loaded.row, error))?.primary)
@@ -483,6 +516,20 @@ fn apply_patch(row: &Row, changes: &PropertyChanges) -> Result<Row> {
         bag.remove(name);
     }
     row_of_bag(row.keys(), &bag)
+}
+
+/// Returns the stored row if it has the ETag.
+///
+/// # Errors
+///
+/// `is_precondition_failed` if it has another one.
+fn require_etag(current: &Row, etag: Option<ETag>) -> Result<&Row> {
+    if current.etag() == etag {
+        return Ok(current);
+    }
+    let message = "the entity has changed: the store holds another version than the ETag names";
+    let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
+    Err(error_with_row_keys(current, error))
 }
 
 /// Builds a row with the properties of a bag.

@@ -9,7 +9,7 @@ use crate::{
     batch::{Condition, Operation},
     edm::{Ticks, Value, ValueRef},
     entity::{
-        EntityRows, MOVED_BY, MOVING, Message, Recognition, Schema, Stored, TableEntity,
+        EntityRows, MOVED_BY, MOVING, Message, Recognition, RowSource, Schema, Stored, TableEntity,
         dated::DatedTables, lossy_write_error, read_any_version,
     },
     error::{Error, ErrorKind, Result},
@@ -139,9 +139,9 @@ pub(crate) fn mark_moving<E: TableEntity>(
     let place = |error: Error| error.at_keys(row.partition_key(), row.row_key());
     let refused = |message: &str| Err(place(Error::new(ErrorKind::Invalid, message)));
     // A copy does not hold its primary's ETag, under which the source is marked.
-    if stored.copy_family().is_some() {
+    if !matches!(stored.source(), RowSource::Primary) {
         return refused(
-            "an entity is moved as it was read through its own keys, not through an index",
+            "an entity is moved as it was read through its own keys, not through an index, and not under an ETag alone",
         );
     }
     if E::SCHEMA.has_key_tokens() {

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     edm::Bag,
-    entity::{Access, EntityRows, Needs, Patch, Schema, Stored, TableEntity},
-    error::{Error, Result},
-    row::{Row, error_with_row_keys},
+    entity::{Access, EntityRows, Needs, Patch, RowSource, Schema, Stored, TableEntity},
+    error::{Error, ErrorKind, Result},
+    row::{ETag, Row, error_with_row_keys},
 };
 
 /// Returns the entity's rows. Fails with `Rejected` if the user's own `validate` refuses the
@@ -26,8 +26,28 @@ fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     entity.rows()
 }
 
-fn loaded_entity<S>(stored: &Stored<S>) -> EntityReadByCaller {
-    EntityReadByCaller { row: stored.row().clone(), copy: stored.copy_family() }
+/// Returns the row that the caller read.
+///
+/// # Errors
+///
+/// `is_invalid` if the caller read none, and gave a value that has no keys, or `*`, which is no version.
+fn loaded_entity<S>(stored: &Stored<S>) -> Result<EntityReadByCaller> {
+    let (row, source) = (stored.row(), stored.source());
+    if let RowSource::Caller = source {
+        let invalid =
+            |message: &str| error_with_row_keys(row, Error::new(ErrorKind::Invalid, message));
+        if row == &Row::without_keys() {
+            return Err(invalid(
+                "the value that was given with an ETag cannot be stored: insert it to learn why",
+            ));
+        }
+        if row.etag() == Some(ETag::from("*")) {
+            return Err(invalid(
+                "`*` is not the ETag of a version: `replace_any` and `delete_at` write whatever version there is",
+            ));
+        }
+    }
+    Ok(EntityReadByCaller { row: row.clone(), source })
 }
 
 /// Plans the insertion of the entity.
@@ -61,7 +81,7 @@ pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     entity: &E,
 ) -> Result<Change> {
     let rows = validated_rows(entity).map_err(|error| error_with_row_keys(stored.row(), error))?;
-    Change::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored), rows }, None)
+    Change::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored)?, rows }, None)
 }
 
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
@@ -76,7 +96,7 @@ pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Change
             return Ok(None);
         }
     }
-    Change::new(E::SCHEMA, Verb::Update { loaded: loaded_entity(stored), rows }, None).map(Some)
+    Change::new(E::SCHEMA, Verb::Update { loaded: loaded_entity(stored)?, rows }, None).map(Some)
 }
 
 /// Plans to replace the stored entity whatever its ETag.
@@ -90,7 +110,7 @@ pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> 
     let (set, remove) =
         patch.into_changes().map_err(|error| error_with_row_keys(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
-    Change::new(E::SCHEMA, Verb::Patch { loaded: loaded_entity(stored), patch }, None)
+    Change::new(E::SCHEMA, Verb::Patch { loaded: loaded_entity(stored)?, patch }, None)
 }
 
 /// Plans to set and remove properties of the entity at a point, whatever its ETag.
@@ -106,7 +126,7 @@ pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> 
 /// Plans to delete the entity under the ETag with which it was read. The entity may have been read
 /// as another type, such as a set.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
-    Change::new(E::SCHEMA, Verb::Delete(loaded_entity(stored)), None)
+    Change::new(E::SCHEMA, Verb::Delete(loaded_entity(stored)?), None)
 }
 
 /// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, a missing entity is

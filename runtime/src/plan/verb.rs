@@ -4,7 +4,7 @@ use super::effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_of
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
-    entity::{Access, EntityRows},
+    entity::{Access, EntityRows, RowSource},
     error::Result,
     row::Row,
 };
@@ -73,11 +73,29 @@ impl Verb {
             | Self::Update { loaded, .. }
             | Self::Patch { loaded, .. }
             | Self::Delete(loaded) => {
-                // A copy does not hold the ETag of its primary.
-                return Ok(loaded.copy.map(|_| OnRace::ReportToCaller));
+                let is_known = match loaded.source {
+                    RowSource::Primary => true,
+                    // It does not hold the ETag of its primary.
+                    RowSource::Copy(_) => false,
+                    RowSource::Caller => {
+                        // No version has a strong one: a read tells so, where a store would refuse its form.
+                        loaded.row.etag().is_some_and(|etag| etag.is_weak())
+                            && self.can_trust_caller(planner)
+                    }
+                };
+                return Ok((!is_known).then_some(OnRace::ReportToCaller));
             }
         };
         Ok((!is_blind).then_some(OnRace::ReadAgain))
+    }
+
+    /// Returns whether the verb needs no more of the stored entity than the keys and the ETag that the caller gave.
+    fn can_trust_caller(&self, planner: &Planner) -> bool {
+        match self {
+            Self::Replace { .. } => planner.can_replace_under_etag(),
+            Self::Delete(_) => planner.can_delete_under_etag(),
+            _ => false,
+        }
     }
 
     /// Returns a row with the keys of the primary that the verb reads. Called only for a verb that reads

@@ -10,6 +10,13 @@ use crate::{
     limits,
 };
 
+impl Row {
+    /// Returns a row without keys and properties, which stands for a value that no row can hold.
+    pub(crate) fn without_keys() -> Self {
+        Self::from_unchecked(RowBuilder::new("", "").bytes.into())
+    }
+}
+
 /// Builds a row property by property, directly in its stored bytes.
 #[derive(Debug, Clone)]
 pub struct RowBuilder {

@@ -262,6 +262,73 @@ impl<E: TableEntity> Table<E> {
         table.update_entity_at_keys(partition_key, row_key, &mut change).await
     }
 
+    /// Updates the entity at `point` as [`update`](Self::update) does, or inserts `default` if there is none: as it is,
+    /// without a call of `change`. If another writer inserts the entity or deletes it meanwhile, tries again.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_invalid`, before anything is sent, if `default` has other keys than `point`; with
+    /// `is_unique_violation` if a unique value of `default` is taken; and as `update` and [`insert`](Self::insert) fail.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// for age in [30, 31] {
+    ///     let kwok = employee(8, "Kwok"); // of age 30
+    ///     let kwok = staff.update_or_insert(at(8), kwok, |kwok| { kwok.age += 1; Ok(()) }).await?;
+    ///     assert_eq!(kwok.age, age);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn update_or_insert(
+        &self,
+        point: Point<E>,
+        default: E,
+        mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) -> Result<Stored<E>> {
+        let table = self.table_of_point(point.as_access())?;
+        let place = |error: Error| error.in_table(&table.name);
+        let (store, schema) = (self.client.store(), Some(E::SCHEMA));
+        let access = store.path_with_key_tokens(schema, point.as_access()).await.map_err(place)?;
+        let (partition_key, row_key) = access.point().map_err(place)?;
+        table.require_keys(&default, (partition_key, row_key)).await?;
+        let attempts = self.client.outbox().options.attempts;
+        let change = Mutex::new(&mut change);
+        let written = backoff::retry(&store.random, attempts, || async {
+            // Only one attempt runs at a time: the lock never waits.
+            let mut change = |e: &mut E| change.lock().unwrap_or_else(PoisonError::into_inner)(e);
+            match table.update_entity_at_keys(partition_key, row_key, &mut change).await {
+                Err(error) if error.is_row_missing() => match table.insert(&default).await {
+                    Err(error) if error.is_conflict() && !error.is_unique_violation() => {
+                        Ok(Attempt::Raced)
+                    }
+                    inserted => inserted.map(Attempt::Done),
+                },
+                updated => updated.map(Attempt::Done),
+            }
+        });
+        let contended = || place(backoff::contended_attempts_error(attempts));
+        written.await?.ok_or_else(|| contended().at_keys(partition_key, row_key))
+    }
+
+    /// Refuses an entity that is not the one with these keys in this table.
+    async fn require_keys(&self, entity: &E, keys: (&str, &str)) -> Result<()> {
+        let home = self.table_of_entity(entity)?;
+        let change = home.resolve_change(plan::insert(entity)).await?;
+        let found = change.known_primary().map(Row::keys).unwrap_or_default();
+        if home.name == self.name && found == keys {
+            return Ok(());
+        }
+        let message = format!(
+            "the entity to insert has the keys ({}, {}) in table {}: give it the keys of the point",
+            found.0, found.1, home.name
+        );
+        Err(Error::new(ErrorKind::Invalid, message).in_table(&self.name).at_keys(keys.0, keys.1))
+    }
+
     pub(crate) async fn update_entity_at_keys(
         &self,
         partition_key: &str,
