@@ -27,10 +27,6 @@ macro_rules! employee {
             fn new(age: i32) -> Self {
                 Self { department: "Sales".into(), id: 7, age, nickname: None }
             }
-
-            fn at(id: u32) -> Point<Self> {
-                Self::primary().department("Sales").id(id)
-            }
         }
     };
 }
@@ -38,6 +34,10 @@ macro_rules! employee {
 employee!(Plain);
 employee!(Closed, drop_unknown);
 employee!(Indexed, drop_unknown, index(ByAge, row_key = "age_{age:03}_{id:06}"));
+
+fn plain(id: u32) -> Point<Plain> {
+    Plain::primary().department("Sales").id(id)
+}
 
 /// A table with one entity, which holds a property that no struct declares.
 async fn staff<E: TableEntity>(entity: &E) -> (Recorder, Table<E>, String) {
@@ -71,7 +71,7 @@ async fn a_replacement_under_an_etag_is_one_request_where_nothing_has_to_be_kept
     let late = staff.replace(&next).await.unwrap_err();
     assert!(late.is_precondition_failed(), "{late}");
     assert_eq!(recorder.take().len(), 1);
-    assert_eq!(staff.get(Closed::at(7)).await.unwrap().unwrap().age, 32);
+    assert_eq!(staff.get(Closed::new(0).point()).await.unwrap().unwrap().age, 32);
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn a_replacement_under_an_etag_keeps_what_the_struct_does_not_declare() {
     let late = staff.replace(&Stored::under(Plain::new(32), etag.as_str())).await.unwrap_err();
     assert!(late.is_precondition_failed(), "{late}");
     assert_eq!(recorder.take().iter().filter(|request| request.is_apply()).count(), 0);
-    assert_eq!(staff.get(Plain::at(7)).await.unwrap().unwrap().age, 31);
+    assert_eq!(staff.get(plain(7)).await.unwrap().unwrap().age, 31);
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_deletion_under_an_etag_is_one_request() {
     assert!(staff.delete(&old).await.unwrap_err().is_precondition_failed());
     staff.delete(&Stored::under(Plain::new(30), etag.as_str())).await.unwrap();
     assert_eq!(recorder.take().len(), 2);
-    assert!(staff.get(Plain::at(7)).await.unwrap().is_none());
+    assert!(staff.get(plain(7)).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_patch_under_an_etag_removes_from_what_is_stored() {
     let (_, staff, etag) = staff(&stored).await;
     let under = Stored::under(Plain::new(0), etag.as_str());
     staff.patch(&under, Plain::patch().remove_nickname()).await.unwrap();
-    assert_eq!(staff.get(Plain::at(7)).await.unwrap().unwrap().into_inner(), Plain::new(30));
+    assert_eq!(staff.get(plain(7)).await.unwrap().unwrap().into_inner(), Plain::new(30));
     assert!(badge(&staff).await);
     let late = staff.patch(&under, Plain::patch().age(31)).await.unwrap_err();
     assert!(late.is_precondition_failed(), "{late}");
@@ -140,7 +140,7 @@ async fn what_is_no_etag_of_a_version_writes_nothing() {
     assert!(staff.delete(&invalid).await.unwrap_err().is_invalid());
     let gone = Stored::under(Closed { id: 8, ..Closed::new(31) }, etag.as_str());
     assert!(staff.replace(&gone).await.unwrap_err().is_not_found());
-    assert_eq!(staff.get(Closed::at(7)).await.unwrap().unwrap().age, 30);
+    assert_eq!(staff.get(Closed::new(0).point()).await.unwrap().unwrap().age, 30);
 }
 
 #[tokio::test]
@@ -151,12 +151,12 @@ async fn what_is_not_there_is_inserted_as_it_is() {
         one.age += 1;
         Ok(())
     };
-    let inserted = staff.update_or_insert(Plain::at(8), new.clone(), older).await.unwrap();
+    let inserted = staff.update_or_insert(plain(8), new.clone(), older).await.unwrap();
     assert_eq!((recorder.take().len(), inserted.age), (2, 1));
-    let updated = staff.update_or_insert(Plain::at(8), new.clone(), older).await.unwrap();
+    let updated = staff.update_or_insert(plain(8), new.clone(), older).await.unwrap();
     assert_eq!((recorder.take().len(), updated.age), (2, 2));
 
-    let other = staff.update_or_insert(Plain::at(9), new, older).await.unwrap_err();
+    let other = staff.update_or_insert(plain(9), new, older).await.unwrap_err();
     assert!(other.is_invalid(), "{other}");
     assert_eq!(recorder.take().len(), 0);
 }
@@ -168,19 +168,20 @@ async fn writers_who_insert_at_once_lose_no_update() {
         one.age += 1;
         Ok(())
     };
-    let all = (0..8).map(|_| {
-        // A client of its own each: they do not take turns.
-        let staff = Client::builder()
-            .backend(staff.client().backend().clone())
-            .build()
-            .unwrap()
-            .table::<Plain>();
-        async move {
-            staff.update_or_insert(Plain::at(8), Plain { id: 8, ..Plain::new(1) }, count).await
-        }
-    });
+    let all =
+        (0..8).map(|_| {
+            // A client of its own each: they do not take turns.
+            let staff = Client::builder()
+                .backend(staff.client().backend().clone())
+                .build()
+                .unwrap()
+                .table::<Plain>();
+            async move {
+                staff.update_or_insert(plain(8), Plain { id: 8, ..Plain::new(1) }, count).await
+            }
+        });
     for written in futures_util::future::join_all(all).await {
         written.unwrap();
     }
-    assert_eq!(staff.get(Plain::at(8)).await.unwrap().unwrap().age, 8);
+    assert_eq!(staff.get(plain(8)).await.unwrap().unwrap().age, 8);
 }
