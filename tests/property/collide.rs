@@ -1,6 +1,8 @@
 //! Tests that two templates which the check separates have no key in common.
 
-use entable::key::{Form, Part, Segment, Template, templates_may_collide};
+use entable::key::{
+    Family, Form, Part, Segment, Template, families_may_collide, templates_may_collide,
+};
 use proptest::prelude::*;
 
 use crate::template::{key_of, templates, three_values};
@@ -121,4 +123,45 @@ fn a_proof_that_takes_too_long_is_given_up() {
     assert!(!meet(&many("a"), &many("b")), "every text ends at the next `_`");
     let fixed: Vec<Segment> = std::iter::repeat_n(FIXED, 60).collect();
     assert!(meet(&many("a"), &fixed));
+}
+
+#[test]
+fn literals_are_compared_by_characters_of_every_length() {
+    for c in ['b', 'é', '߾', 'ࠐ', '語', '\u{10400}', '😀', '\u{10fffc}'] {
+        let text = |tail: &str| literal(format!("{c}{tail}").leak());
+        assert!(meet(&[text("x")], &[text("x")]), "{c}");
+        assert!(!meet(&[text("x")], &[text("y")]), "{c}: a character after it");
+        assert!(!meet(&[text("")], &[text("x")]), "{c}: a length");
+        // The text before it escapes it, so that it ends the text at one place only.
+        let in_key = literal(format!("k{c}y").leak());
+        assert!(!meet(&[TEXT, text("x")], &[in_key]), "{c} ends a text");
+        assert!(meet(&[TEXT, text("y")], &[in_key]), "{c} ends a text");
+        for bit in 0..21 {
+            let Some(other) = char::from_u32(u32::from(c) ^ 1 << bit) else { continue };
+            let other = literal(format!("{other}x").leak());
+            assert!(!meet(&[text("x")], &[other]), "{c} and bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn families_meet_where_table_partition_and_row_do() {
+    let of = |table: Option<&'static str>, partition: &'static str, row: &'static str| {
+        let template = |text: &'static str| Template { text, segments: vec![literal(text)].leak() };
+        let primary = Family::of_primary("Primary", 0, "Test");
+        Family { table, partition: template(partition), row: template(row), ..primary }
+    };
+    let one = of(Some("Staff"), "p", "r");
+    for (other, collide) in [
+        (of(Some("Staff"), "p", "r"), true),
+        (of(Some("sTAFF"), "p", "r"), true),
+        (of(Some("Other"), "p", "r"), false),
+        (of(None, "p", "r"), false),
+        (of(Some("Staff"), "q", "r"), false),
+        (of(Some("Staff"), "p", "s"), false),
+    ] {
+        assert_eq!(families_may_collide(&one, &other), collide, "{other:?}");
+        assert_eq!(families_may_collide(&other, &one), collide, "{other:?}");
+    }
+    assert!(families_may_collide(&of(None, "p", "r"), &of(None, "p", "r")));
 }

@@ -384,6 +384,12 @@ fn dates_that_are_none_are_refused() {
     assert!(Date::decode_descending("3155378975999999998").is_err(), "not midnight");
 }
 
+#[test]
+fn successors_pass_over_surrogates_in_their_order() {
+    assert_eq!(successor("a\u{d7ff}").as_deref(), Some("a\u{10000}"));
+    assert_eq!(successor("a\u{10ffff}").as_deref(), Some("a\u{e000}"));
+}
+
 #[cfg(feature = "chrono")]
 mod with_chrono {
     use chrono::{DateTime, NaiveDate, Utc};
