@@ -32,6 +32,7 @@ mod view;
 pub(crate) mod path;
 pub(crate) mod projection;
 mod table_entity;
+mod under;
 pub(crate) mod validate;
 mod unknown;
 mod dynamic;

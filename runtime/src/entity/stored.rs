@@ -8,7 +8,7 @@ use std::{
 use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 
-use super::{BackgroundWork, TableEntity};
+use super::BackgroundWork;
 use crate::{
     error::Result,
     key::Family,
@@ -24,7 +24,10 @@ pub struct Stored<T> {
     value: T,
     row: Row,
     status: u16,
-    source: RowSource,
+    /// The row family of the row, if the row is a copy.
+    copy: Option<&'static Family>,
+    /// Whether the row was made from the value and not read or written.
+    is_from_caller: bool,
     /// The background work of the write that returned this value.
     pending: BackgroundWork,
 }
@@ -40,60 +43,21 @@ pub(crate) enum RowSource {
     Caller,
 }
 
-impl<T: TableEntity> Stored<T> {
-    /// Returns the value as the version of the entity that has this ETag, such as one that an HTTP client sent
-    /// in `If-Match`. Its keys are those of the value. Nothing is read.
-    ///
-    /// [`replace`](crate::Table::replace) and [`delete`](crate::Table::delete) of it are one request where nothing else
-    /// hangs on the entity: no copies, lists, blobs or parts, no `{..:hmac}` in its keys, and, for a replacement,
-    /// `drop_unknown`, since any other replacement keeps the properties that the struct does not declare. Otherwise the
-    /// entity is read first. Either way a store that holds another version fails the write with
-    /// `is_precondition_failed`, and nothing is written. [`patch`](crate::Table::patch) always reads first.
-    ///
-    /// An ETag is sent as it is: one that a proxy has made strong (`"x"` for `W/"x"`) matches no version. `*` is not an ETag: use
-    /// [`replace_any`](crate::Table::replace_any) or [`delete_at`](crate::Table::delete_at). A value whose keys are invalid
-    /// fails the write.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Error> {
-    /// let staff = staff().await?;
-    /// let Some(cao) = staff.get(at(7)).await? else { return Ok(()) };
-    /// let if_match = cao.etag().to_string(); // was sent to a client, which sends it back with its change
-    ///
-    /// let changed = Employee { age: 31, ..cao.into_inner() };
-    /// let written = staff.replace(&Stored::under(changed.clone(), if_match.as_str())).await?;
-    /// assert_eq!(written.age, 31);
-    /// let late = staff.replace(&Stored::under(changed, if_match.as_str())).await;
-    /// assert!(late.is_err_and(|error| error.is_precondition_failed()));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn under(value: T, etag: impl Into<ETag>) -> Self {
-        // A verb encodes the value again and reports why it cannot be.
-        let row = value.to_row().unwrap_or_else(|_| Row::without_keys());
-        let row = row.with_etag(etag.into());
-        Self {
-            value,
-            row,
-            status: 200,
-            source: RowSource::Caller,
-            pending: BackgroundWork::default(),
-        }
-    }
-}
-
 impl<T> Stored<T> {
     pub(crate) fn new(value: T, row: Row, status: u16) -> Self {
-        let source = RowSource::Primary;
-        Self { value, row, status, source, pending: BackgroundWork::default() }
+        let pending = BackgroundWork::default();
+        Self { value, row, status, copy: None, is_from_caller: false, pending }
+    }
+
+    /// Creates a value whose row was made from it, with an ETag that the caller has from elsewhere.
+    pub(super) fn from_caller(value: T, row: Row) -> Self {
+        Self { is_from_caller: true, ..Self::new(value, row, 200) }
     }
 
     /// Creates a value that was read from a row of `family`.
     pub(crate) fn from_read_row(value: T, row: Row, family: &'static Family) -> Self {
-        let source = if family.is_primary() { RowSource::Primary } else { RowSource::Copy(family) };
-        Self { value, row, status: 200, source, pending: BackgroundWork::default() }
+        let copy = (!family.is_primary()).then_some(family);
+        Self { copy, ..Self::new(value, row, 200) }
     }
 
     /// Attaches the background work of the write that returned the value.
@@ -150,14 +114,15 @@ impl<T> Stored<T> {
 
     /// Returns the row family of the row if the row is a copy.
     pub(crate) fn copy_family(&self) -> Option<&'static Family> {
-        match self.source {
-            RowSource::Copy(family) => Some(family),
-            RowSource::Primary | RowSource::Caller => None,
-        }
+        self.copy
     }
 
     pub(crate) fn source(&self) -> RowSource {
-        self.source
+        match self.copy {
+            Some(family) => RowSource::Copy(family),
+            None if self.is_from_caller => RowSource::Caller,
+            None => RowSource::Primary,
+        }
     }
 
     /// Returns the PartitionKey that the value is stored under.
@@ -265,7 +230,8 @@ impl<T> Stored<T> {
             value,
             row: self.row,
             status: self.status,
-            source: self.source,
+            copy: self.copy,
+            is_from_caller: self.is_from_caller,
             pending: self.pending,
         })
     }

@@ -13,7 +13,7 @@ const ASSUMED_KEY_UNITS: u64 = 40;
 
 /// Returns the bytes that the service stores for a row of the family, if each text has 32 characters.
 ///
-/// Source: "How the size of an entity is caclulated in Windows Azure table storage", 2010: 4 bytes, two for
+/// Source: "How the size of an entity is calculated in Windows Azure table storage": 4 bytes, two for
 /// each unit of the keys, and for each property 8, two for each unit of its name, and its value.
 pub(super) fn estimate_row_bytes(schema: &Schema, family: &Family) -> u64 {
     let head = 4 + 2 * ASSUMED_KEY_UNITS;
