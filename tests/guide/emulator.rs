@@ -3,7 +3,8 @@
 use entable::{
     Azure, AzureOptions, Batch, Row, Written,
     backend::{
-        Backend, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
+        Backend, BoxFuture, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest,
     },
     prelude::*,
 };
@@ -78,8 +79,10 @@ impl Backend for Renamed {
                 TableRequest::Delete(name) => {
                     self.azure.tables(TableRequest::Delete(&self.name(name))).await
                 }
-                TableRequest::List { .. } => {
-                    let mut answer = self.azure.tables(request).await?;
+                TableRequest::List { from, within } => {
+                    let names = within.map(|range| (self.name(range.first), self.name(range.last)));
+                    let within = names.as_ref().map(|(first, last)| NameRange { first, last });
+                    let mut answer = self.azure.tables(TableRequest::List { from, within }).await?;
                     let own = |name: &String| name.strip_prefix(&self.prefix).map(str::to_owned);
                     answer.names = answer.names.iter().filter_map(own).collect();
                     Ok(answer)
