@@ -322,6 +322,8 @@ mod samples {
     mod design {}
     #[doc = include_str!("../../docs/attributes.md")]
     mod attributes {}
+    #[doc = include_str!("../../docs/paths.md")]
+    mod paths {}
     #[doc = include_str!("../../docs/filters.md")]
     mod filters {}
     #[doc = include_str!("../../docs/mixed-rows.md")]
