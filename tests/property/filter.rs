@@ -315,3 +315,39 @@ fn lists_of_one_are_that_one() {
     assert_ne!(Filter::all([a(), a()]), Filter::any([a(), a()]));
     assert_ne!(a() & a() & a(), a() & (a() & a()));
 }
+
+#[test]
+fn filters_that_differ_anywhere_are_not_equal() {
+    let of = |property, comparison, value: i32| Filter::compare(property, comparison, value);
+    let age = || of("Age", Comparison::Ge, 30);
+    let others = [
+        of("Aged", Comparison::Ge, 30),
+        of("Age", Comparison::Gt, 30),
+        of("Age", Comparison::Ge, 31),
+        Filter::ge("Age", 30_i64),
+        Filter::ge("Age", "30"),
+        Filter::Property("Age".into()),
+        Filter::Property("Aged".into()),
+        Filter::Constant(true),
+        Filter::Constant(false),
+        !age(),
+        Filter::all([age(), Filter::Property("Age".into())]),
+        Filter::any([age(), Filter::Property("Age".into())]),
+        Filter::all([age(), Filter::Property("Aged".into())]),
+        Filter::all([age(), Filter::Property("Age".into()), age()]),
+    ];
+    for (at, one) in others.iter().enumerate() {
+        assert_ne!(one, &age());
+        for (other_at, other) in others.iter().enumerate() {
+            assert_eq!(one == other, at == other_at, "{one} and {other}");
+            // The difference lies below equal operators.
+            let (one, other) =
+                (!Filter::any([age(), one.clone()]), !Filter::any([age(), other.clone()]));
+            assert_eq!(one == other, at == other_at, "{one} and {other}");
+        }
+    }
+    assert_eq!(age(), age());
+    assert_eq!(Filter::eq("Age", f64::NAN), Filter::eq("Age", f64::NAN));
+    assert_ne!(Filter::eq("Age", f64::NAN), Filter::eq("Age", 1.0));
+    assert_ne!(Filter::eq("Age", 1.0), Filter::eq("Age", f64::NAN));
+}
