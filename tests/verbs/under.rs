@@ -1,7 +1,7 @@
 //! Tests writes under an ETag that a caller has from elsewhere, and updates that insert what is not there.
 
 use entable::{
-    Client, ErrorKind, Filter,
+    Client, ErrorKind, Filter, KeyScope, Keyring, RootKey,
     backend::{Memory, layer::Recorder},
     prelude::*,
 };
@@ -184,4 +184,40 @@ async fn writers_who_insert_at_once_lose_no_update() {
         written.unwrap();
     }
     assert_eq!(staff.get(plain(8)).await.unwrap().unwrap().age, 8);
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Patients", partition_key = "{ssn:hmac}", row_key = "is", drop_unknown)]
+struct Patient {
+    #[table(encrypt)]
+    ssn: String,
+    visits: i32,
+}
+
+#[tokio::test]
+async fn a_value_under_an_etag_has_the_blind_tokens_of_its_keys() {
+    let recorder = Recorder::around(Memory::new());
+    let root = RootKey::from_bytes([7; 32]);
+    let scope = KeyScope::default_scope();
+    let keys = Keyring::builder().primary(&scope, &root).index(&scope, 1, &root).build().unwrap();
+    let client = Client::builder().backend(recorder.clone()).keys(keys).build().unwrap();
+    let patients = client.table::<Patient>();
+    patients.create().await.unwrap();
+    let patient = |visits| Patient { ssn: "078-05-1120".into(), visits };
+    let first = patients.insert(&patient(1)).await.unwrap().etag();
+
+    let under = Stored::under(patient(2), first);
+    assert_eq!(patients.get(under.point()).await.unwrap().unwrap().visits, 1);
+    recorder.clear();
+    let written = patients.replace(&under).await.unwrap();
+    assert_eq!((recorder.take().len(), written.visits), (2, 2), "it is read first");
+    assert!(patients.replace(&under).await.unwrap_err().is_precondition_failed());
+    let same = patients.update_or_insert(patient(0).point(), patient(9), |one| {
+        one.visits += 1;
+        Ok(())
+    });
+    assert_eq!(same.await.unwrap().visits, 3);
+    let etag = patients.get(patient(0).point()).await.unwrap().unwrap().etag();
+    patients.delete(&Stored::under(patient(0), etag)).await.unwrap();
+    assert!(patients.get(patient(0).point()).await.unwrap().is_none());
 }

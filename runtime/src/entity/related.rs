@@ -1,7 +1,7 @@
 //! Derives the key of one entity from that of another, for one-to-one relationships by convention.
 
 use super::{
-    Access, Point, Stored, TableEntity,
+    Access, Point, RowSource, Stored, TableEntity,
     dated::TimeWindow,
     home::{entity_as_read, table_of_stored},
     untyped_path::GivenParts,
@@ -95,9 +95,11 @@ impl<A: TableEntity> Stored<A> {
     /// # }
     /// ```
     pub fn point(&self) -> Point<A> {
-        match self.copy_family() {
-            None => self.point_of_primary_row(),
-            Some(family) => match entity_as_read(self, family) {
+        match self.source() {
+            RowSource::Primary => self.point_of_primary_row(),
+            // Its keys may lack their blind tokens, which the verb that gets the path makes.
+            RowSource::Caller => (**self).point(),
+            RowSource::Copy(family) => match entity_as_read(self, family) {
                 Ok(entity) => entity.point(),
                 Err(_) => Point::with_fault("RowKey", InvalidValue::new(UNREADABLE_COPY)),
             },
