@@ -407,7 +407,7 @@ pub(crate) struct PlanOptions {
     /// Prices of 10,000 reads, pages, writes and transactions, and of a GiB for a month
     #[arg(long, value_name = "READ,SCAN,WRITE,TRANSACTION,STORAGE", value_delimiter = ',')]
     pub(crate) prices: Option<Vec<f64>>,
-    /// Another plan, for the same questions, to put beside it
+    /// A second plan for the same questions, to compare with
     #[arg(long, value_name = "FILE")]
     pub(crate) compare: Option<PathBuf>,
 }

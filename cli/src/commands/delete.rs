@@ -2,10 +2,11 @@
 
 use entable::{
     Batch, Client, Condition, ETag, Filter, Operation, Row,
-    backend::{Backend, ReadRequest, ScanRequest},
+    backend::{Backend, ReadRequest},
 };
 use serde_json::json;
 
+use super::look::scan_keys;
 use crate::{
     args::Delete,
     failure::{CONFLICT, Failure},
@@ -118,20 +119,16 @@ async fn count_matching(
     filter: &Filter,
 ) -> Result<u64, Failure> {
     let progress = Progress::new(output);
-    let (mut count, mut from) = (0, None);
-    loop {
-        let scan = ScanRequest { table, filter, select: Some(&[]), top: None, from: from.as_ref() };
-        let page = client.backend().scan(scan).await?;
-        from.clone_from(&page.next);
-        let found = page.into_rows()?;
-        let found = found.iter().filter(|row| !is_of_outbox(row)).count();
+    let mut count = 0;
+    scan_keys(client, table, filter, async |page| {
+        let found = page.iter().filter(|row| !is_of_outbox(row)).count();
         count += u64::try_from(found).unwrap_or(u64::MAX);
         progress.show(|| rows(count));
-        if from.is_none() {
-            progress.end();
-            return Ok(count);
-        }
-    }
+        Ok(())
+    })
+    .await?;
+    progress.end();
+    Ok(count)
 }
 
 /// Returns whether the row belongs to workers, which finish it or delete it themselves.
@@ -149,13 +146,8 @@ async fn delete_matching(
 ) -> Result<(u64, u64), Failure> {
     let progress = Progress::new(output);
     let (mut deleted, mut changed) = (0, 0);
-    let mut from = None;
-    loop {
-        let scan = ScanRequest { table, filter, select: Some(&[]), top: None, from: from.as_ref() };
-        let page = client.backend().scan(scan).await?;
-        let next = page.next.clone();
-        let found = page.into_rows()?;
-        let found: Vec<&Row> = found.iter().filter(|row| !is_of_outbox(row)).collect();
+    scan_keys(client, table, filter, async |page| {
+        let found: Vec<&Row> = page.iter().filter(|row| !is_of_outbox(row)).collect();
         for group in found.chunk_by(|a, b| a.partition_key() == b.partition_key()) {
             for group in group.chunks(100) {
                 let (gone, kept) = delete_group(client, table, group).await?;
@@ -163,11 +155,9 @@ async fn delete_matching(
                 progress.show(|| format!("{} deleted", rows(deleted)));
             }
         }
-        from = next;
-        if from.is_none() {
-            break;
-        }
-    }
+        Ok(())
+    })
+    .await?;
     progress.end();
     if changed > 0 {
         output.remark(&format!(

@@ -202,27 +202,34 @@ pub(crate) async fn count(
     let client = store::open(store, false)?;
     let progress = Progress::new(output);
     let mut rows = 0_u64;
-    let mut from = None;
-    loop {
-        // The keys alone: they come with every row.
-        let scan = ScanRequest {
-            table,
-            filter: &filter,
-            select: Some(&[]),
-            top: None,
-            from: from.as_ref(),
-        };
-        let page = client.backend().scan(scan).await?;
-        let next = page.next.clone();
-        rows += u64::try_from(page.into_rows()?.len()).unwrap_or(u64::MAX);
+    scan_keys(&client, table, &filter, async |page| {
+        rows += u64::try_from(page.len()).unwrap_or(u64::MAX);
         progress.show(|| output::rows(rows));
-        from = next;
-        if from.is_none() {
-            break;
-        }
-    }
+        Ok(())
+    })
+    .await?;
     progress.end();
     output.say(|| rows.to_string(), || json!({"table": table, "rows": rows}))
+}
+
+/// Calls `take` with each page of the rows that match. The rows hold their keys alone, which come with every row.
+pub(super) async fn scan_keys(
+    client: &Client,
+    table: &str,
+    filter: &Filter,
+    mut take: impl AsyncFnMut(Vec<Row>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut from = None;
+    loop {
+        let scan = ScanRequest { table, filter, select: Some(&[]), top: None, from: from.as_ref() };
+        let page = client.backend().scan(scan).await?;
+        let next = page.next.clone();
+        take(page.into_rows()?).await?;
+        from = next;
+        if from.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 pub(crate) async fn partitions(

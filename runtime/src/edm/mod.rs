@@ -25,5 +25,6 @@ pub use property::{Input, Property};
 pub use ticks::{ParseTicksError, Ticks};
 pub use value::{EdmType, Value, ValueRef};
 pub use value_range::ValueRange;
+pub(crate) use value_range::each_bounded_range;
 #[cfg(feature = "jiff")]
 pub(crate) use with_jiff::midnight_of;

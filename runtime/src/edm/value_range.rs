@@ -16,7 +16,26 @@ pub trait ValueRange<T> {
     fn value_bounds(self) -> (Bound<T>, Bound<T>);
 }
 
-macro_rules! ranges {
+/// Hands each of Rust's ranges with a bound to a macro, with the expression for its bounds: `V` is the type of a
+/// bound. [`ValueRange`] and [`RangeInput`](crate::key::RangeInput) take the same ranges.
+macro_rules! each_bounded_range {
+    ($each:ident) => {
+        $each! {
+            Range<V>, self => (Bound::Included(self.start.input()), Bound::Excluded(self.end.input()));
+            RangeInclusive<V>, self => {
+                let (start, end) = self.into_inner();
+                (Bound::Included(start.input()), Bound::Included(end.input()))
+            };
+            RangeFrom<V>, self => (Bound::Included(self.start.input()), Bound::Unbounded);
+            RangeTo<V>, self => (Bound::Unbounded, Bound::Excluded(self.end.input()));
+            RangeToInclusive<V>, self => (Bound::Unbounded, Bound::Included(self.end.input()));
+            (Bound<V>, Bound<V>), self => (self.0.map(Input::input), self.1.map(Input::input));
+        }
+    };
+}
+pub(crate) use each_bounded_range;
+
+macro_rules! value_ranges {
     ($($range:ty, $self:ident => $bounds:expr;)*) => {
         $(impl<T, V: Input<T>> ValueRange<T> for $range {
             fn value_bounds($self) -> (Bound<T>, Bound<T>) { $bounds }
@@ -24,14 +43,4 @@ macro_rules! ranges {
     };
 }
 
-ranges! {
-    Range<V>, self => (Bound::Included(self.start.input()), Bound::Excluded(self.end.input()));
-    RangeInclusive<V>, self => {
-        let (start, end) = self.into_inner();
-        (Bound::Included(start.input()), Bound::Included(end.input()))
-    };
-    RangeFrom<V>, self => (Bound::Included(self.start.input()), Bound::Unbounded);
-    RangeTo<V>, self => (Bound::Unbounded, Bound::Excluded(self.end.input()));
-    RangeToInclusive<V>, self => (Bound::Unbounded, Bound::Included(self.end.input()));
-    (Bound<V>, Bound<V>), self => (self.0.map(Input::input), self.1.map(Input::input));
-}
+each_bounded_range!(value_ranges);

@@ -109,7 +109,7 @@ impl<T> Stored<T> {
     /// # }
     /// ```
     pub fn index(&self) -> Option<&'static str> {
-        self.copy_family().map(|family| family.name)
+        self.copy.map(|family| family.name)
     }
 
     /// Returns the row family of the row if the row is a copy.

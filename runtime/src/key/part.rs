@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::edm::{Input, InvalidValue};
+use crate::edm::{Input, InvalidValue, each_bounded_range};
 
 /// A type that can be a part of a key, written `{field}`.
 ///
@@ -154,7 +154,7 @@ pub trait RangeInput<T, const LAST: bool> {
     fn bounds(self) -> (Bound<T>, Bound<T>);
 }
 
-macro_rules! ranges {
+macro_rules! key_ranges {
     ($($range:ty, $self:ident => $bounds:expr;)*) => {
         $(impl<T: Ordered<LAST>, V: Input<T>, const LAST: bool> RangeInput<T, LAST> for $range {
             fn bounds($self) -> (Bound<T>, Bound<T>) { $bounds }
@@ -162,17 +162,7 @@ macro_rules! ranges {
     };
 }
 
-ranges! {
-    Range<V>, self => (Bound::Included(self.start.input()), Bound::Excluded(self.end.input()));
-    RangeInclusive<V>, self => {
-        let (start, end) = self.into_inner();
-        (Bound::Included(start.input()), Bound::Included(end.input()))
-    };
-    RangeFrom<V>, self => (Bound::Included(self.start.input()), Bound::Unbounded);
-    RangeTo<V>, self => (Bound::Unbounded, Bound::Excluded(self.end.input()));
-    RangeToInclusive<V>, self => (Bound::Unbounded, Bound::Included(self.end.input()));
-    (Bound<V>, Bound<V>), self => (self.0.map(Input::input), self.1.map(Input::input));
-}
+each_bounded_range!(key_ranges);
 
 impl<T: Ordered<LAST>, const LAST: bool> RangeInput<T, LAST> for RangeFull {
     fn bounds(self) -> (Bound<T>, Bound<T>) {

@@ -38,9 +38,8 @@ impl BlockingClaim {
     }
 
     /// Marks the claim dead if a dropped or failed write of this client, or an earlier run of this writer, has
-    /// left it. Returns `true` if
-    /// the claim is no longer alive. Returns `false` if its writer may still be at work, or if the
-    /// mark may not have been written.
+    /// left it. Returns `true` if the claim is no longer alive. Returns `false` if its writer may still be at
+    /// work, or if the mark may not have been written.
     pub(crate) async fn end_if_left(&self, outbox: &Outbox) -> Result<bool> {
         let Some(row) = self.left_row(outbox).await? else { return Ok(false) };
         match row.mark_dead(&outbox.store).await {

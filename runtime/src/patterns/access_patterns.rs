@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// pub struct Employee { pub department: String, pub id: u32, pub last_name: String }
 ///
 /// entable::access_patterns! {
-///     /// What the personnel office asks.
+///     /// Questions of the personnel office.
 ///     pub STAFF;
 ///     "employee by id"      point get(Employee::primary().department("Sales").id(223)) at 500/s over 40;
 ///     "people by last name" range query(Employee::by_name().department("Sales").last_name("Jones")) rows 40 at 20/s;

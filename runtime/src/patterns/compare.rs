@@ -1,7 +1,8 @@
 //! Puts two designs for the same questions side by side.
 
 use super::{
-    figures::{number, push_table},
+    figures::number,
+    markdown::push_table,
     plan::{Plan, PlannedCall},
 };
 use crate::store::usage::Prices;

@@ -1,7 +1,8 @@
 //! Writes a plan as Markdown.
 
 use super::{
-    plan::{Plan, PlannedCall},
+    markdown::{percent, push_table},
+    plan::{MONTH, Plan, PlannedCall},
     question::Requests,
 };
 use crate::{
@@ -78,7 +79,7 @@ impl Plan {
             let mut cells = vec![
                 format!("{name} times"),
                 number(plan.requests_per_second()),
-                number(plan.requests_per_second() * 2_592_000.0),
+                number(plan.requests_per_second() * MONTH),
                 percent(plan.account_share()),
                 number(hottest),
                 percent(hottest / f64::from(PARTITION_ENTITIES_PER_SECOND)),
@@ -147,17 +148,6 @@ fn cells_of_call(call: &PlannedCall) -> Vec<String> {
     ]
 }
 
-pub(super) fn push_table(
-    heads: &[&str],
-    rows: impl Iterator<Item = Vec<String>>,
-    out: &mut String,
-) {
-    out.push_str(&format!("\n| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len())));
-    for row in rows {
-        out.push_str(&format!("| {} |\n", row.join(" | ")));
-    }
-}
-
 /// Returns a number with as many decimals as its size asks for.
 pub(super) fn number(value: f64) -> String {
     match value {
@@ -166,8 +156,4 @@ pub(super) fn number(value: f64) -> String {
         _ if value >= 1.0 => format!("{value:.2}"),
         _ => format!("{value:.6}"),
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }

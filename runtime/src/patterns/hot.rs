@@ -21,7 +21,7 @@ pub struct HotPartition {
     pub entities_per_second: f64,
     /// The least number of partitions that take the load.
     pub partitions_needed: u64,
-    /// What the design guide advises.
+    /// The advice of the design guide.
     pub cure: String,
 }
 

@@ -4,6 +4,7 @@
 //! A file uses only the files whose `mod` lines stand above its own.
 
 pub(crate) mod write_cost;
+pub(crate) mod markdown;
 mod row_size;
 mod question;
 mod ask;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Seconds of a month of 30 days.
-const MONTH: f64 = 2_592_000.0;
+pub(super) const MONTH: f64 = 2_592_000.0;
 const GIB: f64 = 1_073_741_824.0;
 /// The version of the JSON text.
 const FORMAT: u32 = 1;

@@ -41,7 +41,7 @@ pub(super) enum Work {
     Write(CostModel),
 }
 
-/// What a query sends.
+/// The requests of a query, and what their number depends on.
 #[derive(Debug, Clone)]
 pub(super) struct QueryWork {
     pub(super) class: CostClass,

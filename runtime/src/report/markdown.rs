@@ -4,7 +4,7 @@ use super::{
     model::{EntityModel, OutboxFigures, TableFigures, TableModel},
     numbers::{age, grouped, percent, size},
 };
-use crate::patterns::write_cost::CostModel;
+use crate::patterns::{markdown::push_table, write_cost::CostModel};
 
 /// Returns the report as Markdown.
 pub(super) fn render_markdown(
@@ -79,13 +79,6 @@ fn code_markup(text: &str) -> String {
         "" => String::new(),
         // A bar ends the cell of a table even inside a code span.
         text => format!("`{}`", text.replace('|', "\\|")),
-    }
-}
-
-fn push_table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>, out: &mut String) {
-    out.push_str(&format!("\n| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len())));
-    for row in rows {
-        out.push_str(&format!("| {} |\n", row.join(" | ")));
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub(super) use crate::patterns::markdown::percent;
+
 /// Returns a number with a comma before each group of three digits.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -43,11 +45,6 @@ pub(super) fn age(duration: Duration) -> String {
         3_600..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", grouped(seconds / 86_400)),
     }
-}
-
-/// Returns a share as a percentage, such as `60.0 %`.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 #[cfg(test)]

@@ -215,9 +215,7 @@ impl<E: TableEntity> Table<E> {
     /// Returns the address of the entity at a point. Returns `None` if the point does not tell its dated
     /// table, or if a key for its blind tokens is missing.
     async fn address_of_point(&self, access: &Access) -> Option<RowAddress> {
-        let table = self.table_of_point(access).ok()?;
-        let store = self.client.store();
-        let access = store.path_with_key_tokens(Some(E::SCHEMA), access).await.ok()?;
+        let (table, access) = self.resolve_point(access).await.ok()?;
         let (partition_key, row_key) = access.point().ok()?;
         Some(RowAt::new(&table.name, partition_key, row_key).to_owned())
     }

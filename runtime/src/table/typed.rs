@@ -148,6 +148,17 @@ impl<E: TableEntity> Table<E> {
         })
     }
 
+    /// Returns the table of a path to one row, and the path with its blind tokens.
+    pub(super) async fn resolve_point<'a>(
+        &'a self,
+        access: &'a Access,
+    ) -> Result<(Cow<'a, Self>, Cow<'a, Access>)> {
+        let table = self.table_of_point(access)?;
+        let access = self.client.store().path_with_key_tokens(Some(E::SCHEMA), access).await;
+        let access = access.map_err(|error| error.in_table(&table.name))?;
+        Ok((table, access))
+    }
+
     /// Returns the table's name.
     ///
     /// ```

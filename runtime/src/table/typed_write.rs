@@ -254,10 +254,8 @@ impl<E: TableEntity> Table<E> {
         point: Point<E>,
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
-        let table = self.table_of_point(point.as_access())?;
+        let (table, access) = self.resolve_point(point.as_access()).await?;
         let place = |error: Error| error.in_table(&table.name);
-        let (store, schema) = (self.client.store(), Some(E::SCHEMA));
-        let access = store.path_with_key_tokens(schema, point.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         table.update_entity_at_keys(partition_key, row_key, &mut change).await
     }
@@ -289,15 +287,14 @@ impl<E: TableEntity> Table<E> {
         default: E,
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
-        let table = self.table_of_point(point.as_access())?;
+        let (table, access) = self.resolve_point(point.as_access()).await?;
         let place = |error: Error| error.in_table(&table.name);
-        let (store, schema) = (self.client.store(), Some(E::SCHEMA));
-        let access = store.path_with_key_tokens(schema, point.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         table.require_keys(&default, (partition_key, row_key)).await?;
-        let attempts = self.client.outbox().options.attempts;
+        let outbox = self.client.outbox();
+        let attempts = outbox.options.attempts;
         let change = Mutex::new(&mut change);
-        let written = backoff::retry(&store.random, attempts, || async {
+        let written = backoff::retry(&outbox.store.random, attempts, || async {
             // Only one attempt runs at a time: the lock never waits.
             let mut change = |e: &mut E| change.lock().unwrap_or_else(PoisonError::into_inner)(e);
             match table.update_entity_at_keys(partition_key, row_key, &mut change).await {
@@ -316,9 +313,9 @@ impl<E: TableEntity> Table<E> {
 
     /// Refuses an entity that is not the one with these keys in this table.
     async fn require_keys(&self, entity: &E, keys: (&str, &str)) -> Result<()> {
-        let home = self.table_of_entity(entity)?;
-        let change = home.resolve_change(plan::insert(entity)).await?;
-        let found = change.known_primary().map(Row::keys).unwrap_or_default();
+        let point = entity.point();
+        let (home, access) = self.resolve_point(point.as_access()).await?;
+        let found = access.point().map_err(|error| error.in_table(&self.name))?;
         if home.name == self.name && found == keys {
             return Ok(());
         }
