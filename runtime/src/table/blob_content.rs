@@ -67,12 +67,12 @@ impl<E: TableEntity> Table<E> {
         BlobReader { store, table, blob: blob.clone() }
     }
 
-    /// Uploads the bytes of a field ahead of the verb that writes it: put the value that is returned into
-    /// the field. `entity` has the keys of the row that will point to the blob. Holds less than 64 MiB of
-    /// the bytes at a time.
+    /// Uploads the bytes of a field ahead of the verb that writes the entity. Put the returned value into the
+    /// field before you call that verb. `entity` has the keys of the row that will point to the blob. At most
+    /// 64 MiB of the bytes are in memory at a time.
     ///
-    /// The row of the first verb that writes the value points to the uploaded blob; each later verb makes a
-    /// copy of the blob. [`sweep_blobs`](Self::sweep_blobs) removes a blob that no row points to.
+    /// The first verb that writes the value makes its row point to the uploaded blob. Each later verb copies the
+    /// blob. [`sweep_blobs`](Self::sweep_blobs) removes blobs that no row points to.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -102,9 +102,9 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// `is_rejected` with the first error of the stream; `is_too_large` if the entity's keys do not fit into
-    /// the name of a blob. The verb that writes the value fails with `is_stale` if the upload began more than
-    /// six hours earlier.
+    /// Fails with `is_rejected` if the stream fails, and with `is_too_large` if the entity's keys do not fit into
+    /// a blob's name. The verb that writes the value fails with `is_stale` if the upload began more than six hours
+    /// earlier.
     pub async fn upload<F: BlobField>(
         &self,
         entity: &E,
@@ -115,15 +115,15 @@ impl<E: TableEntity> Table<E> {
         let store = self.client.store();
         let blobs = blobs_of(store).map_err(place)?;
         let access = entity.point();
-        // A blob is named after the keys as they are stored, blind tokens among them.
+        // A blob is named after the stored keys, including their blind tokens.
         let access =
             store.path_with_key_tokens(Some(E::SCHEMA), access.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         let owner = RowAt::new(&self.name, partition_key, row_key);
         let name = blob_name(owner, store.table_case(), field.field(), &store.random.random_id())
             .map_err(|error| error.in_property(field.property()))?;
-        // The time counts from before the upload, since the store may date the blob to any moment
-        // of it: a row never begins to point to a blob that is old enough to be swept.
+        // The time counts from before the upload. The store may date the blob to any moment of the upload, and a
+        // row must never begin to point to a blob that is old enough to be swept.
         let deadline = Deadline::after(UPLOAD_TIME, self.client.outbox().clock.clone());
         let bytes = bytes.map_err(|error| {
             let message = format!("the stream of the blob's bytes failed: {error}");
@@ -146,8 +146,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Makes the key of a blob that is to be encrypted. Fails for a client that was given no keys: the row
-/// could not hold it.
+/// Creates the key of a blob that is to be encrypted. Fails for a client without keys, whose row could not
+/// hold the blob's key.
 fn new_key(store: &Store) -> Result<ContentKey> {
     store.sealing.check_keys_configured()?;
     ContentKey::generate()
@@ -157,7 +157,7 @@ pub(super) fn blobs_of(store: &Store) -> Result<&Blobs> {
     store.object_blobs().ok_or_else(missing_blob_store_error)
 }
 
-/// A reader of one blob's bytes. See [`Table::blob`].
+/// Reads the bytes of one blob. [`Table::blob`] returns it.
 #[derive(Debug, Clone)]
 pub struct BlobReader {
     store: Store,
@@ -166,13 +166,12 @@ pub struct BlobReader {
 }
 
 impl BlobReader {
-    /// Reads all bytes, and verifies their length and hash. Those of an encrypted blob are decrypted, which
-    /// verifies them.
+    /// Reads all bytes and verifies their length and hash. An encrypted blob is verified by its decryption.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` if the bytes are not those that were uploaded. `is_stale` if the blob is gone and its
-    /// row points elsewhere or is gone too; `is_not_found` if the row still points to it.
+    /// Fails with `is_corrupt` if the bytes differ from the uploaded ones. If the blob is gone, fails with
+    /// `is_not_found` if its row still points to it, otherwise with `is_stale`.
     pub async fn bytes(&self) -> Result<Bytes> {
         if let Some(bytes) = self.blob.bytes_to_upload() {
             return Ok(bytes.clone());
@@ -181,7 +180,7 @@ impl BlobReader {
         let Some(bytes) = blobs_of(&self.store)?.read_blob_bytes(name).await? else {
             return Err(self.missing_error(name).await);
         };
-        // Each chunk is verified when it is decrypted, so that no hash is compared.
+        // Decryption verifies each chunk, which makes the hash unnecessary.
         if let Some(key) = self.blob.content_key() {
             return open_bytes(key, self.blob.len(), &bytes)
                 .map_err(|error| self.open_error(error));
@@ -191,15 +190,14 @@ impl BlobReader {
         Ok(bytes)
     }
 
-    /// Reads a range of the bytes, without a check of their hash. A range that ends beyond the end of the
-    /// blob is shortened. Of an encrypted blob, `range` reads the chunks of 64 KiB that hold the range, and
-    /// verifies each.
+    /// Reads a range of the bytes without verifying their hash. A range that ends beyond the end of the blob is
+    /// shortened. For an encrypted blob, reads the chunks of 64 KiB that hold the range and verifies each of them.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for an empty range, and for a range that begins at or beyond the end of the blob;
-    /// `is_corrupt` if the blob does not hold the range, or a chunk is not what was uploaded; `is_stale` and
-    /// `is_not_found` as [`bytes`](Self::bytes).
+    /// Fails with `is_invalid` for an empty range and for a range that begins at or beyond the end of the blob.
+    /// Fails with `is_corrupt` if the blob does not hold the range or a chunk differs from the uploaded one. Fails
+    /// with `is_stale` and `is_not_found` as [`bytes`](Self::bytes) does.
     pub async fn range(&self, range: Range<u64>) -> Result<Bytes> {
         let range = range.start..range.end.min(self.blob.len());
         if range.is_empty() {
@@ -212,7 +210,7 @@ impl BlobReader {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         if let Some(bytes) = self.blob.bytes_to_upload() {
-            // On a platform of 32 bits, a place beyond `usize` lies beyond the bytes as well.
+            // On a 32-bit platform, an offset beyond `usize` is beyond the bytes as well.
             let bound = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
             return Ok(bytes.slice(bound(range.start)..bound(range.end)));
         }
@@ -230,16 +228,16 @@ impl BlobReader {
         if let Some((key, chunks)) = &sealed {
             return chunks.open_chunks(key, &bytes).map_err(|error| self.open_error(error));
         }
-        // A store cuts a range where its blob ends.
+        // The store shortens a range at the end of its blob.
         let end = range.start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         if end == range.end { Ok(bytes) } else { Err(self.other_bytes_error(end)) }
     }
 
-    /// Reads the bytes piece by piece. If the bytes are not the bytes that were uploaded, the last item is an
-    /// error, and all earlier items must be discarded. An item of an encrypted blob is a chunk of 64 KiB,
-    /// which is verified before it is returned.
+    /// Reads the bytes piece by piece. If they differ from the uploaded bytes, the last item is an error and all
+    /// earlier items must be discarded. For an encrypted blob, each item is a chunk of 64 KiB that has been
+    /// verified.
     ///
-    /// The errors are the errors of [`bytes`](Self::bytes).
+    /// Fails as [`bytes`](Self::bytes) does.
     pub fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
         let reader = self.clone();
         let opened = async move {
@@ -254,8 +252,7 @@ impl BlobReader {
         stream::once(opened).try_flatten().boxed()
     }
 
-    /// Hands out the pieces of the stored bytes. The last item is an error if they are not those that were
-    /// uploaded.
+    /// Returns the pieces of the stored bytes. The last item is an error if they differ from the uploaded bytes.
     fn verified_pieces(
         self,
         pieces: BoxStream<'static, Result<Bytes>>,
@@ -291,19 +288,18 @@ impl BlobReader {
         }
     }
 
-    /// Copies the blob as it is stored to `folder` of another store, under its own name. Does nothing if the
-    /// copy is there.
+    /// Copies the stored blob to `folder` of another store, under its own name. Does nothing if the copy exists.
     ///
     /// # Errors
     ///
-    /// Those of [`bytes`](Self::bytes). `is_conflict` if another blob has the name there; `is_invalid` if
-    /// the copy would be the blob itself.
+    /// Fails as [`bytes`](Self::bytes) does, with `is_conflict` if the target has a different blob of this name,
+    /// and with `is_invalid` if source and target are the same blob.
     pub(super) async fn copy_to_store(&self, target: &Blobs, folder: &str) -> Result<()> {
         let (source, name) = (blobs_of(&self.store)?, self.blob_name()?);
         let to = [folder, "/", name].concat();
         for _ in 0..COPY_ATTEMPTS {
             if let Some(copied) = target.stream_blob(&to).await? {
-                // A target that reaches the client's own blobs would lose them with the entity.
+                // If the target were the client's own blobs, the copy would be deleted with the entity.
                 let probe = format!("entable-copy-{}", self.store.random.random_id());
                 if target.probe_same_blobs(source, folder, &probe).await? {
                     let message = "the target keeps its blobs where the client keeps them: name another folder";
@@ -317,7 +313,7 @@ impl BlobReader {
                 });
             }
             let pieces = self.clone().verified_pieces(self.open_stream().await?);
-            // If another writer has created the copy since the look, the next turn compares it.
+            // If another writer created the copy in the meantime, the next turn compares it.
             if target.create_blob_from_stream(&to, pieces).await?.is_some() {
                 return Ok(());
             }
@@ -326,10 +322,10 @@ impl BlobReader {
         Err(self.error_at_blob(Error::new(ErrorKind::Contended, message)))
     }
 
-    /// Returns the blob's name, if it is one of this table's.
-    // A row may name any blob: a program that writes rows must not reach what other tables keep.
+    /// Returns the blob's name. Refuses a blob of another table: programs that write rows can put any name into
+    /// them, and must not reach the blobs of other tables.
     fn blob_name(&self) -> Result<&str> {
-        // The empty text names no row, so that a blob without a name is refused below.
+        // An empty name is no row's, which refuses a blob without a name below.
         let name = self.blob.name().unwrap_or_default();
         match owner_in_blob_name(&self.store, &self.table, name) {
             Some(_) => Ok(name),
@@ -371,14 +367,13 @@ impl BlobReader {
         self.error_at_blob(Error::new(ErrorKind::Corrupt, message))
     }
 
-    /// Names the blob in an error of opening it.
+    /// Adds the blob's name to an error of its decryption.
     fn open_error(&self, error: Error) -> Error {
         if error.is_corrupt() { self.damaged_error(error.message()) } else { error }
     }
 
-    /// Returns the error for a range that the store did not give: the blob is shorter than it was, or the
-    /// store failed with `error`.
-    // Stores fail in ways of their own where a range begins after the blob.
+    /// Returns the error for a range that the store did not return, because the blob is shorter than it was or
+    /// because the store failed with `error`. Stores report a range beyond the end of a blob in different ways.
     async fn without_range(&self, name: &str, error: Error) -> Error {
         let found = match blobs_of(&self.store) {
             Ok(blobs) => blobs.len(name).await,
@@ -391,7 +386,7 @@ impl BlobReader {
         }
     }
 
-    /// Returns the error for a blob that does not exist, after a look at its row.
+    /// Reads the row of a missing blob and returns the error that describes both.
     async fn missing_error(&self, name: &str) -> Error {
         let Some(owner) = owner_in_blob_name(&self.store, &self.table, name) else {
             // Never occurs: `blob_name` has refused the names of other rows.
@@ -436,7 +431,7 @@ fn other_copy_error(name: &str) -> Error {
     Error::service(ServiceCode::EntityAlreadyExists, message)
 }
 
-/// Returns the row that a blob's name says to be its owner, if that row is in the table.
+/// Returns the row that owns a blob according to the blob's name, if that row is in `table`.
 pub(super) fn owner_in_blob_name(store: &Store, table: &str, name: &str) -> Option<RowAddress> {
     let owner = owner_of_blob(name)?;
     let is_own =

@@ -13,18 +13,18 @@ use crate::{
     row::Row,
 };
 
-/// A target of [`Table::transfer`](super::Table::transfer) that keeps each entity as one blob of
-/// JSON, `archive/{table}/{PartitionKey}/{RowKey}.json`.
+/// A target of [`Table::transfer`](super::Table::transfer) that stores each entity as a JSON blob named
+/// `archive/{table}/{PartitionKey}/{RowKey}.json`.
 ///
-/// The JSON is the service's own: keys, properties with their types, Timestamp. Encrypted values stay
-/// encrypted. The entity's blobs are copied as they are stored, under the names in the properties of its row,
-/// to `archive/_blobs`: a client with this folder as its store of blobs reads an entity whose row is put
-/// back. A blob is created, or replaced where it holds an earlier version of the entity; it is never replaced
-/// by an earlier version, and never where it holds another entity.
+/// The JSON is in the service's format: keys, properties with their types, and Timestamp. Encrypted values stay
+/// encrypted. The entity's own blobs are copied as they are stored to `archive/_blobs`, under the names that its
+/// row contains. If you put the row back, a client that uses this folder as its blob store can read the entity.
+/// A put creates the JSON blob or replaces an earlier version of the same entity. It never overwrites a later
+/// version or another entity.
 ///
-/// A put is one request, and three where the blob exists. Each blob of the entity takes three more: one to
-/// see whether it was copied already, a read and a write. A directory cannot compare versions: if two workers
-/// replace one blob in a directory at once, the older version may stay.
+/// A put costs one request, or three if the blob exists. Each blob of the entity costs three more: a check
+/// whether it was copied already, a read and a write. A directory cannot compare versions. If two workers
+/// replace one blob in a directory at the same time, the older version may win.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -55,8 +55,7 @@ pub struct BlobTarget {
 }
 
 impl BlobTarget {
-    /// Creates a target in that folder of a store. The folder may have several segments, `a/b`, or
-    /// none.
+    /// Creates a target in a folder of a store. The folder may have several segments, such as `a/b`, or none.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -71,7 +70,7 @@ impl BlobTarget {
 }
 
 impl<E: TableEntity> Target<E> for BlobTarget {
-    /// Puts an entity under the name of the table that its type declares.
+    /// Stores an entity under the table name that its type declares.
     fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>> {
         Box::pin(async move {
             let row = entity.row();
@@ -97,8 +96,7 @@ impl<E: TableEntity> Target<E> for BlobTarget {
 
     fn put_blob<'a>(&'a self, blob: &'a BlobReader) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            // `true` admits a directory: these blobs are only created and never replaced, so that
-            // nothing has to compare versions.
+            // `true` admits a directory: these blobs are created and never replaced, so no versions are compared.
             let blobs = Blobs::new(UserBlobStore::new(self.store.clone()), true, "")?;
             blob.copy_to_store(&blobs, &archive::folder_of_copied_blobs(&self.folder)).await
         })

@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// Puts a client together.
+/// Builds a [`Client`] from a backend, keys and options.
 ///
 /// ```
 /// use entable::{backend::{Memory, layer::Recorder}, prelude::*};
@@ -61,7 +61,7 @@ pub struct ClientBuilder {
 }
 
 impl Client {
-    /// Returns a builder, which puts a client together from its parts.
+    /// Returns a builder for a client.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -97,8 +97,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the account for signatures, stored access policies and Azure Storage queues. It is the
-    /// backend too, unless [`backend`](Self::backend) names a layer around it.
+    /// Sets the account for signatures, stored access policies and Azure Storage queues. It is also the
+    /// backend, unless you set a layer around it with [`backend`](Self::backend).
     ///
     /// ```
     /// use entable::{Azure, AzureOptions, backend::layer::Recorder, prelude::*};
@@ -119,8 +119,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Retries requests that fail for a moment by this policy. A write whose answer was lost is
-    /// looked up first, never sent again blindly.
+    /// Retries requests that fail temporarily, according to `policy`. If the answer to a write was lost,
+    /// the client reads the row before it decides whether to send the write again.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -137,9 +137,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the provider of the keys of encrypted properties: a [`Keyring`](crate::Keyring), or a
-    /// key store behind [`CachedKeys`](crate::CachedKeys). The provider also says which partition
-    /// has which scope of keys.
+    /// Sets the provider of encryption keys: a [`Keyring`](crate::Keyring), or a key store behind
+    /// [`CachedKeys`](crate::CachedKeys). The provider also decides which key scope each partition uses.
     ///
     /// ```
     /// use entable::{Keyring, backend::Memory, prelude::*};
@@ -154,8 +153,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets what happens to a plain value where an encrypted one is declared or chosen by
-    /// [`encrypt_if`](Self::encrypt_if). By default its row is refused.
+    /// Sets how reads treat a plain value in a property that is declared encrypted or chosen by
+    /// [`encrypt_if`](Self::encrypt_if). By default, its row is refused.
     ///
     /// ```
     /// use entable::{PlaintextPolicy, backend::Memory, prelude::*};
@@ -169,8 +168,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets what happens to messages and moves without a code that proves that somebody with the keys
-    /// asked for them. By default a client with keys refuses them.
+    /// Sets how the client treats messages and moves without an authenticity code, which proves that their sender
+    /// had the keys. By default, a client with keys refuses them.
     ///
     /// ```
     /// use entable::{Authenticity, Keyring, backend::Memory, prelude::*};
@@ -187,15 +186,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Encrypts more properties than the declared ones. The closure gets the PartitionKey, RowKey
-    /// and name of each property that is written, also of dynamic entities; it is not asked for the
-    /// property that tells a row's type.
+    /// Encrypts more properties than the declared ones. The closure receives the PartitionKey, the RowKey and the
+    /// name of each property that is written, including properties of dynamic entities. It is not called for the
+    /// property that holds the row's type.
     ///
-    /// Readers need only the keys: an encrypted value says itself that it is encrypted. A client that has the
-    /// closure also refuses plain values of what it chooses, wherever it reads a type, unless
-    /// [`plaintext`](Self::plaintext) allows them. A client without the closure writes such a property
-    /// encrypted only if the client read it encrypted in that row before; any other write stores plain
-    /// values.
+    /// Readers need only the keys, because an encrypted value is marked as encrypted. A client with the closure also
+    /// refuses plain values of the properties that it chooses wherever it reads a type, unless
+    /// [`plaintext`](Self::plaintext) allows them. A client without the closure encrypts such a property only if it
+    /// read the property encrypted in the same row before. Otherwise it stores plain values.
     ///
     /// ```
     /// use entable::{Client, backend::Memory};
@@ -214,14 +212,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the store for lists in blobs, from the crate `object_store`: of a cloud, in memory, or
-    /// a directory. All programs that use the same tables need the same store.
+    /// Sets the object store for blobs of entities and for lists in blobs, from the crate `object_store`: a cloud
+    /// store, memory or a directory. All programs that use the same tables need the same store.
     ///
-    /// A directory cannot compare versions when it replaces a blob, so a single process has to do all the
-    /// writing: the one that has the embedded store open. [`build`](Self::build) refuses a directory beside
-    /// tables that other processes may write. `build` cannot recognise a directory behind a type of your own
-    /// or a `dyn ObjectStore`. The client then sends one request to the store before its first write of a
-    /// list, and refuses that write with `is_unsupported` if the store cannot compare versions.
+    /// A directory cannot compare versions when it replaces a blob, which makes it safe only for a single writing
+    /// process: the one that has the embedded store open. [`build`](Self::build) refuses a directory if other
+    /// processes may write the tables. It cannot recognise a directory behind a type of your own or a
+    /// `dyn ObjectStore`. For these, the client sends one request to the store before it first writes a list, and
+    /// refuses the write with `is_unsupported` if the store cannot compare versions.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -240,7 +238,7 @@ impl ClientBuilder {
     }
 
     /// Sets the times and limits of work in other partitions, such as the write deadline and the number of
-    /// failures before work is put into the poison table.
+    /// failures after which work is moved to the poison table.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -258,15 +256,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Names the writer, so that its next run takes over what this one leaves behind when it dies.
+    /// Gives the writer a name. After a crash, a client with the same name takes over the writer's claims.
     ///
-    /// A write of a value that is unique across partitions claims the value first. After a crash, the claim stands in
-    /// the way of the same entity until a worker clears it away: five minutes, or
-    /// [`OutboxOptions::claim`]. A client with the same name, such as an import that is started again, ends
-    /// the claim at once.
+    /// A write of a value that is unique across partitions first claims the value. If the writer crashes, its claim
+    /// blocks the same entity until a worker removes it after [`OutboxOptions::claim`], five minutes by default. A
+    /// client with the same name, such as a restarted import, ends the claim at once.
     ///
-    /// One process at a time may have a name. Two at once lose no data: each ends claims of the other, whose
-    /// writes fail and have to be repeated.
+    /// Only one process at a time should use a name. Two processes with one name lose no data, but they end each
+    /// other's claims, and the writes that lose their claims fail and have to be repeated.
     ///
     /// ```
     /// use entable::{backend::Memory, prelude::*};
@@ -279,9 +276,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the client's clock. It dates messages and the outbox's rows, by which workers find work in order,
-    /// and decides, together with the timers, when a write deadline or a held lease ends. It stands in for the
-    /// store's time until the store has told it. Stores have clocks of their own.
+    /// Sets the client's clock. The clock dates messages and outbox rows, which workers process in that order. With
+    /// the timers, it decides when a write deadline or a lease ends. Until the client has learned the store's
+    /// time, this clock is used in its place. It does not change the clocks of stores.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -296,10 +293,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Reports figures to the recorder of the `metrics` facade: the duration of verbs
-    /// (`db.client.operation.duration`), requests, rows, bytes, throttles, and the open work that workers
-    /// see. [Who reads my table](https://github.com/entable/entable/blob/main/docs/who-reads-my-table.md)
-    /// lists them. Without this call a client measures nothing, and never looks at the clock for it.
+    /// Reports measurements to the recorder of the `metrics` facade: the duration of verbs
+    /// (`db.client.operation.duration`), requests, rows, bytes, throttling, and the open work that workers see.
+    /// [Who reads my table](https://github.com/entable/entable/blob/main/docs/who-reads-my-table.md) lists
+    /// them. Without this call the client measures nothing and does not read the clock.
     ///
     /// ```
     /// use entable::{backend::Memory, prelude::*};
@@ -313,7 +310,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes ids and waits from a seed, so that a test can repeat a history.
+    /// Seeds the random ids and waiting times, which lets a test repeat a history.
     #[doc(hidden)]
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -321,8 +318,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Leaves out one guard, a safety condition of the outbox or of queues, so that a test can show
-    /// what the guard prevents.
+    /// Turns off one guard, a safety condition of the outbox or of queues. Tests use it to show what the guard
+    /// prevents.
     #[doc(hidden)]
     #[cfg(feature = "conformance")]
     #[must_use]
@@ -331,8 +328,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes one mistake in the code of writers and workers, so that a test can show that it detects the
-    /// mistake.
+    /// Makes one mistake in the code of writers and workers. Tests use it to show that they detect the mistake.
     #[doc(hidden)]
     #[cfg(feature = "conformance")]
     #[must_use]
@@ -345,9 +341,9 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` without a backend, or if the write deadline in the options of
-    /// [`outbox`](Self::outbox) is too short for a request; with `is_unsupported` for blobs in a directory
-    /// beside tables that other processes may write.
+    /// Fails with `is_invalid` if no backend is set, or if the write deadline in the options of
+    /// [`outbox`](Self::outbox) is too short for a request. Fails with `is_unsupported` if the blobs are in a
+    /// directory and other processes may write the tables.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -367,7 +363,7 @@ impl ClientBuilder {
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         #[cfg(feature = "azure-wire")]
-        // The account's own requests do not pass through the backend, and get retries of their own.
+        // Requests for the account do not pass through the backend and need their own retries.
         let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
         let backend = match self.retry {
             Some(policy) => Arc::new(Retry::around(backend, policy)),

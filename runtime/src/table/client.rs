@@ -17,7 +17,7 @@ use crate::{
     store::{rows::Store, usage::Usage},
 };
 
-/// A handle on a store of tables: in memory, in a file, or a service.
+/// A handle to a store of tables in memory, in a file, or in a service.
 ///
 /// Cheap to clone; all clones share their state.
 ///
@@ -33,14 +33,14 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Client {
-    /// The client's work in other partitions, with the store that it reads and writes.
+    /// The outbox, which does the client's work in other partitions, with the store that it uses.
     pub(super) outbox: Arc<Outbox>,
     #[cfg(feature = "azure-wire")]
     pub(super) account: Option<Account>,
 }
 
 impl Client {
-    /// Creates a client that works on `outbox`, which belongs to another client.
+    /// Creates a client that shares the outbox of another client.
     pub(super) const fn sharing_outbox(outbox: Arc<Outbox>) -> Self {
         Self {
             outbox,
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// Returns a client of a new store in memory, for tests.
+    /// Returns a client with a new store in memory, for tests.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -64,12 +64,12 @@ impl Client {
         Self::on_backend(Arc::new(crate::backend::Memory::new()))
     }
 
-    /// Opens the durable store in that file, which is created if it does not exist.
+    /// Opens the embedded store in the given file. Creates the file if it does not exist.
     ///
     /// # Errors
     ///
-    /// Fails with `is_locked` if another process has the file open, with `is_corrupt` for a file of
-    /// another format, and with `is_backend` if it cannot be read or created.
+    /// Fails with `is_locked` if another process has the file open, with `is_corrupt` if the file has another
+    /// format, and with `is_backend` if it cannot be read or created.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -91,8 +91,8 @@ impl Client {
         Ok(Self::on_backend(Arc::new(crate::backend::Embedded::open(path)?)))
     }
 
-    /// Returns a client of Azure Table storage, an emulator, or a store that speaks its protocol.
-    /// Requests that fail for a moment are retried, see [`Retry`](crate::backend::layer::Retry).
+    /// Returns a client of Azure Table storage, an emulator, or any store that speaks the same protocol.
+    /// Retries requests that fail temporarily. See [`Retry`](crate::backend::layer::Retry).
     ///
     /// ```
     /// use entable::prelude::*;
@@ -104,7 +104,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for an endpoint that is no URL.
+    /// Fails with `is_invalid` if the endpoint is not a URL.
     #[cfg(feature = "azure-wire")]
     pub fn azure(options: crate::AzureOptions) -> Result<Self> {
         let azure = crate::Azure::new(options)?;
@@ -136,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Returns the store: rows are read and written through it.
+    /// Returns the store that rows are read from and written to.
     pub(crate) fn store(&self) -> &Store {
         &self.outbox.store
     }
@@ -146,8 +146,8 @@ impl Client {
         &self.outbox
     }
 
-    /// Waits until no background work is left: what this client's writes left to be done in other
-    /// partitions is done, or left to a worker.
+    /// Waits until this client has no background work left. Work that its writes started in other partitions is
+    /// then done, or left to a worker.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -164,9 +164,9 @@ impl Client {
         self.outbox.background.wait_until_idle().await;
     }
 
-    /// Closes the client's store: waits for the work in the background, then ends the backend. Later
-    /// requests of this client and its clones fail. The file of the embedded store can be opened again
-    /// as soon as this returns, although clones are left. Does nothing to a service or to memory.
+    /// Closes the client's store: waits for background work, then stops the backend. Later requests of this
+    /// client and its clones fail. The file of the embedded store can be opened again as soon as this returns,
+    /// even if clones exist. Has no effect on a service or a store in memory.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -188,7 +188,7 @@ impl Client {
     ///
     /// Fails with `is_backend` if acknowledged writes cannot be written to disk.
     pub async fn close(&self) -> Result<()> {
-        // The work in the background still writes rows.
+        // Background work still writes rows.
         self.wait_for_copies().await;
         self.store().backend.close().await
     }

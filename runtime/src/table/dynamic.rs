@@ -1,4 +1,4 @@
-//! A table without an entity type: rows are read and written as bags of properties.
+//! A table without an entity type, whose rows are read and written as bags of properties.
 
 use std::{
     borrow::Cow,
@@ -34,16 +34,15 @@ use crate::{
     },
 };
 
-/// The property in which storage libraries before 2020 describe how a row is encrypted.
+/// The property that describes the encryption of a row in storage libraries before 2020.
 const LEGACY: &str = "_ClientEncryptionMetadata1";
 
-/// The rows that an untyped query asks for: by [`Keys`], by both keys, by a typed path or by a
-/// [`Filter`].
+/// The rows that an untyped query selects: by [`Keys`], by both keys, by a typed path or by a [`Filter`].
 #[derive(Debug, Clone)]
 pub struct Selection {
     access: Access,
     filter: Option<Filter>,
-    /// The entity whose typed path it is, if the path's keys still lack their blind tokens.
+    /// The entity that a typed path belongs to, if the path's keys still lack their blind tokens.
     schema: Option<&'static Schema>,
 }
 
@@ -81,12 +80,12 @@ impl Selection {
         request
     }
 
-    /// Returns whether it selects one row by both keys.
+    /// Returns whether the selection is one row, given by both keys.
     pub(super) fn is_point(&self) -> Result<bool> {
         Ok(self.filter.is_none() && self.access.checked_keys()?.as_point().is_some())
     }
 
-    /// Returns the PartitionKey, or an empty text if it is not known.
+    /// Returns the PartitionKey, or an empty string if it is not known.
     pub(super) fn known_partition_key(&self) -> &str {
         self.access.keys.partition.as_deref().unwrap_or_default()
     }
@@ -104,7 +103,7 @@ impl From<&Keys> for Selection {
     }
 }
 
-/// Selects one row by its PartitionKey and RowKey.
+/// Selects one row by PartitionKey and RowKey.
 impl From<(&str, &str)> for Selection {
     fn from((partition_key, row_key): (&str, &str)) -> Self {
         Self::of_keys(Keys::point(partition_key, row_key))
@@ -117,7 +116,7 @@ impl From<Filter> for Selection {
     }
 }
 
-/// Selects the rows that a typed path addresses, of whatever type they are.
+/// Selects the rows that a typed path addresses, whatever their types.
 impl<P: Path> From<P> for Selection {
     fn from(path: P) -> Self {
         let Access { keys, fault, open, window, .. } = path.access();
@@ -176,7 +175,7 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for keys that no row can have, and with the backend's error.
+    /// Fails with `is_invalid` for keys that no row can have, and with errors of the backend.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -232,8 +231,8 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` if its keys are taken, and with `is_invalid` for names that belong to the
-    /// library ([`DynamicEntity::allow_framework_names`]).
+    /// Fails with `is_conflict` if the keys are taken, and with `is_invalid` for property names that the library
+    /// reserves (see [`DynamicEntity::allow_framework_names`]).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -324,13 +323,13 @@ impl DynamicTable {
         self.put_row("replace", row, stored, |row| Operation::replace(row, guard)).await
     }
 
-    /// Merges the properties that differ from what was read, under the ETag that was read. Other
-    /// properties are not sent.
+    /// Merges the properties that have changed since the entity was read, under the ETag that was read. Does not
+    /// send other properties.
     ///
     /// # Errors
     ///
-    /// Fails with `is_precondition_failed` if the row changed since it was read, and with
-    /// `is_invalid` if a property was taken out, which no merge does.
+    /// Fails with `is_precondition_failed` if the row changed since it was read, and with `is_invalid` if a
+    /// property was removed, because a merge cannot remove one.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -364,8 +363,8 @@ impl DynamicTable {
         Ok(with_version(DynamicEntity::clone(stored), row, written))
     }
 
-    /// Reads the entity, changes it, and merges the properties that changed under the ETag that was
-    /// read. If another writer changed it in between, reads it again and calls `change` again.
+    /// Reads the entity, changes it, and merges the changed properties under the ETag that was read. If another
+    /// writer changed the entity in between, reads it again and calls `change` again.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -387,8 +386,8 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if there is no such entity, with `is_rejected` if `change` returns
-    /// an error, with `is_contended` if other writers were first at every try, and as
+    /// Fails with `is_not_found` if the entity does not exist, with `is_rejected` if `change` returns an
+    /// error, and with `is_contended` if other writers won every race. Otherwise fails as
     /// [`patch`](Self::patch) does.
     pub async fn update(
         &self,
@@ -397,7 +396,7 @@ impl DynamicTable {
         change: impl FnMut(&mut DynamicEntity) -> Result<(), BoxError>,
     ) -> Result<Stored<DynamicEntity>> {
         let place = |error: Error| error.in_table(&self.name).at_keys(partition_key, row_key);
-        // Only one attempt runs at a time: the lock never waits.
+        // Only one attempt runs at a time, so the lock never waits.
         let change = Mutex::new(change);
         let updated = backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
             let Some(mut stored) = self.get(partition_key, row_key).await? else {
@@ -431,8 +430,8 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if there is none, and with `is_precondition_failed` for another
-    /// ETag.
+    /// Fails with `is_not_found` if the entity does not exist, and with `is_precondition_failed` if its ETag
+    /// differs.
     pub async fn delete(
         &self,
         partition_key: &str,
@@ -521,7 +520,7 @@ impl DynamicTable {
     }
 }
 
-/// A dynamic entity does not name its table: the caller names it.
+/// A dynamic entity does not know its table, so the caller names it.
 impl Writable for DynamicEntity {
     fn table(&self) -> Cow<'static, str> {
         Cow::Borrowed("")
@@ -558,7 +557,7 @@ impl Rewritable for DynamicEntity {
     }
 }
 
-/// Returns an entity with only those properties that differ from the stored row as it was read.
+/// Returns an entity with only the properties that differ from the stored row.
 fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     plan::refuse_changed_keys(stored, stored)?;
     let before = stored.row().to_bag()?;

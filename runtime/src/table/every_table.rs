@@ -1,5 +1,4 @@
-//! The tables of an entity, for jobs that go over all of them: the one table that it names, or each of
-//! its dated tables that exists.
+//! The tables of an entity, for jobs that process all of them: its only table, or each existing dated table.
 
 use std::sync::Arc;
 
@@ -16,13 +15,13 @@ use crate::{
 };
 
 impl<E: TableEntity> Table<E> {
-    /// Returns how the entity's tables are dated if this handle stands for all of them, otherwise `None`.
+    /// Returns how the entity's tables are dated if this handle represents all of them, otherwise `None`.
     pub(crate) fn dated_tables_if_all(&self) -> Option<&'static DatedTables> {
         E::SCHEMA.dated.as_ref().filter(|dated| dated.template == self.name)
     }
 
-    /// Returns the periods and names of the dated tables that exist, the earliest first. Costs one request
-    /// for each page of the names of all tables.
+    /// Returns the periods and names of the existing dated tables, earliest first. Costs one request for each
+    /// page of the names of all tables.
     pub(crate) async fn existing_tables(
         &self,
         dated: &DatedTables,
@@ -34,15 +33,15 @@ impl<E: TableEntity> Table<E> {
         ))
     }
 
-    /// Returns each table of the entity: this one, or the dated tables that exist, the earliest first.
+    /// Returns each table of the entity: this table, or the existing dated tables, earliest first.
     pub(crate) async fn every_table(&self) -> Result<Vec<Self>> {
         let Some(dated) = self.dated_tables_if_all() else { return Ok(vec![self.clone()]) };
         let tables = self.existing_tables(dated).await?.into_iter();
         Ok(tables.map(|(_, name)| self.sibling_table(&name)).collect())
     }
 
-    /// Returns the existing dated tables for a query, if this handle stands for all of them. Returns `None`
-    /// for a handle of a single table.
+    /// Returns the existing dated tables for a query if this handle represents all of them. Returns `None` for
+    /// a handle of a single table.
     pub(crate) async fn all_tables_to_query(&self) -> Result<Option<QueriedTables>> {
         let Some(dated) = self.dated_tables_if_all() else { return Ok(None) };
         let existing = self.existing_tables(dated).await?.into_iter();
@@ -50,19 +49,19 @@ impl<E: TableEntity> Table<E> {
         Ok(Some(QueriedTables { dated, periods, newest_first: false }))
     }
 
-    /// Returns the table `name`, another one of the entity's dated tables.
+    /// Returns the dated table `name` of the same entity.
     pub(crate) fn sibling_table(&self, name: &str) -> Self {
         Self::new(self.client.clone(), name.to_owned())
     }
 
-    /// Returns whether an error says that this dated table is gone. A job over every table ignores such an
-    /// error, since the table's rows are gone too.
+    /// Returns whether an error means that this dated table is gone. A job over all tables ignores such an
+    /// error, because the table's rows are gone too.
     pub(crate) fn is_dated_table_gone(&self, error: &Error) -> bool {
         self.period_of_table().is_some() && is_dated_table_missing(error)
     }
 }
 
-/// Returns the periods and names of dated tables among some names, the earliest first.
+/// Returns the periods and names of the dated tables in a list of names, earliest first.
 pub(crate) fn dated_tables_among_names(
     dated: &DatedTables,
     names: &[String],

@@ -1,9 +1,9 @@
-//! The parts that long-running jobs (bulk writes, checks, rebuilds, re-encryptions, copies) share: the
-//! callbacks that report progress, and the future that runs them.
+//! The shared parts of long-running jobs (bulk writes, checks, rebuilds, re-encryptions, copies): progress
+//! callbacks, and the future that runs a job.
 //!
-//! A job is a struct of its options. It runs when it is awaited, through its method `run`, which goes
-//! over pages in a [`PageLoop`](crate::page::PageLoop), works on each page, reports its progress to a
-//! [`Listener`] with the cursor of the next page, and returns a report.
+//! A job is a struct of its options and runs when it is awaited. Its method `run` goes over pages in a
+//! [`PageLoop`](crate::page::PageLoop), processes each page, reports progress to a [`Listener`] with the
+//! cursor of the next page, and returns a report.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 /// A boxed future that runs a job to its report.
 pub(crate) type JobFuture<R> = Pin<Box<dyn Future<Output = Result<R>> + Send>>;
 
-/// Implements `IntoFuture` for a job by its method `run`: generics in brackets, the job, its report.
+/// Implements `IntoFuture` for a job by calling its method `run`. Takes generics in brackets, the job, its report.
 macro_rules! run_when_awaited {
     ([$($generics:tt)*] $job:ty => $report:ty) => {
         impl<$($generics)*> ::std::future::IntoFuture for $job {
@@ -30,7 +30,7 @@ pub(crate) use run_when_awaited;
 /// A callback that receives a job's progress.
 type Callback<P> = dyn Fn(&P) + Send + Sync;
 
-/// A callback of the user that receives every `P` of a job, or none. Clones call one callback.
+/// An optional user callback that receives every `P` of a job. Clones share one callback.
 pub(crate) struct Listener<P>(Option<Arc<Callback<P>>>);
 
 impl<P> Listener<P> {

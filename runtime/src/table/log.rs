@@ -4,9 +4,9 @@ use super::Client;
 use crate::blob::{Blobs, log::BlobLog};
 
 impl Client {
-    /// Returns the log of that name in the store of the client's blobs. Sends nothing; a client
-    /// without `blobs(..)`, and a name that a log cannot have, are errors of the log's methods. A
-    /// name has 1 to 63 of the characters `a` to `z`, digits, `-` and `_`.
+    /// Returns the log with this name in the client's blob store. Sends nothing. If the client has no
+    /// `blobs(..)` or the name is invalid, the log's methods fail. A valid name has 1 to 63 characters from
+    /// `a` to `z`, digits, `-` and `_`.
     ///
     /// ```
     /// use entable::Client;

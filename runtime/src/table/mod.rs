@@ -1,6 +1,6 @@
 //! The types that programs call: clients, tables, sets, transactions, bulk writes.
 //!
-//! A file uses only the files whose `mod` lines stand above its own.
+//! A file uses only files whose `mod` lines come before its own.
 
 #[cfg(feature = "azure-wire")]
 mod account;

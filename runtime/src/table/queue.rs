@@ -6,8 +6,8 @@ use super::Client;
 use crate::queue::{MessageQueue, Queue, TableQueue};
 
 impl Client {
-    /// Returns a queue of messages in this client's store, in the table `EntableQueues`. The first
-    /// message creates the table.
+    /// Returns a queue of messages in this client's store, in the table `EntableQueues`. The first message
+    /// creates the table.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -22,8 +22,8 @@ impl Client {
         self.queue_over(self.table_queue(name))
     }
 
-    /// Returns typed messages in `queue`, such as a queue on Azure. Those that are sent are signed
-    /// with the client's keys, if it has some.
+    /// Returns a typed queue of messages over `queue`, such as an Azure queue. Sent messages are signed with the
+    /// client's keys, if it has any.
     ///
     /// ```
     /// use entable::Client;
@@ -38,8 +38,8 @@ impl Client {
         MessageQueue::over_with_codes(Arc::new(queue), random, codes, outbox.clock.clone())
     }
 
-    /// Returns the queue below [`queue`](Self::queue): it moves texts, and its number of shards can
-    /// be set.
+    /// Returns the untyped queue below [`queue`](Self::queue). It transports strings, and you can set its number of
+    /// shards.
     ///
     /// ```
     /// use entable::Client;

@@ -1,4 +1,4 @@
-//! Using a client's account: shared access signatures (SAS), stored access policies, and Azure
+//! Operations on a client's account: shared access signatures (SAS), stored access policies, and Azure
 //! Storage queues.
 
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Client {
-    /// Signs a shared access signature for a table, or for a range of its rows, with the account's
-    /// key. Nothing is sent.
+    /// Signs a shared access signature for a table or a range of its rows with the account key. Sends
+    /// nothing.
     ///
     /// ```
     /// use entable::{AzureOptions, prelude::*, sas::{TablePermissions, TableSas}};
@@ -33,14 +33,14 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_unsupported` for a client that does not hold an account's key, else as
+    /// Fails with `is_unsupported` if the client does not hold an account key. Otherwise fails as
     /// [`TableSas::sign`] does.
     pub fn sas(&self, sas: &TableSas) -> Result<SasToken> {
         sas.sign(self.account_key()?)
     }
 
-    /// Returns a cache of signatures of one lifetime, each of which is reused until it is near its
-    /// end, see [`SasCache`].
+    /// Returns a cache of signatures with the given lifetime. Each signature is reused until shortly before it
+    /// expires. See [`SasCache`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -55,7 +55,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_unsupported` for a client that does not hold an account's key.
+    /// Fails with `is_unsupported` if the client does not hold an account key.
     pub fn sas_cache(&self, lifetime: Duration) -> Result<SasCache> {
         Ok(SasCache::new(self.account_key()?.clone(), lifetime))
     }
@@ -73,8 +73,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_unsupported` for a client without an account, and with `is_invalid` for a
-    /// text that is no table name.
+    /// Fails with `is_unsupported` for a client without an account, and with `is_invalid` if `table` is not a
+    /// valid table name.
     pub fn table_url(&self, table: &str) -> Result<String> {
         let account = self.account("a table has no address")?;
         limits::check_table_name(table)?;
@@ -94,8 +94,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_unsupported` on stores other than Azure Table storage, with `is_not_found`
-    /// for a missing table, and with `is_denied` for a client without the account's key.
+    /// Fails with `is_unsupported` on stores other than Azure Table storage, with `is_not_found` if the table
+    /// does not exist, and with `is_denied` for a client without the account key.
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
         account
@@ -104,8 +104,8 @@ impl Client {
             .await
     }
 
-    /// Replaces a table's stored access policies, at most five; an empty list removes all. The
-    /// service may need up to 30 s to apply them.
+    /// Replaces a table's stored access policies, at most five. An empty list removes all of them. The service
+    /// may take up to 30 s to apply them.
     ///
     /// ```no_run
     /// # async fn example(client: entable::Client) -> entable::Result<()> {
@@ -120,9 +120,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for more than five policies, a name over 64 characters or a time outside
-    /// the years 1 to 9999, with `is_ambiguous` if the answer was lost and other policies are stored now, else as
-    /// [`access_policies`](Self::access_policies) does.
+    /// Fails with `is_invalid` for more than five policies, a name over 64 characters or a time outside the
+    /// years 1 to 9999. Fails with `is_ambiguous` if the answer was lost and the stored policies are different ones.
+    /// Otherwise fails as [`access_policies`](Self::access_policies) does.
     pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
         let azure = &account.azure;
@@ -149,9 +149,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_unsupported` for a client without an account, and with `is_invalid` for a
-    /// text that is no queue name, or if the account's address does not tell the address of its
-    /// queues.
+    /// Fails with `is_unsupported` for a client without an account. Fails with `is_invalid` if `name` is not a
+    /// valid queue name, or if the address of the queues cannot be derived from the account's address.
     #[cfg(feature = "azure-queue")]
     pub fn azure_queue(
         &self,
@@ -187,7 +186,7 @@ impl Client {
 
 const POLICIES: &str = "there are no stored access policies";
 
-/// The content of a policy, apart from how its times are written.
+/// The content of a policy, regardless of the format of its times.
 fn policy_content(policy: &AccessPolicy) -> (&str, Option<Ticks>, Option<Ticks>, &str) {
     let ticks = |time| Ticks::try_from(time).ok();
     (

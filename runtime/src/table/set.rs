@@ -1,4 +1,4 @@
-//! A table whose rows are of several entity types.
+//! A table whose rows have several entity types.
 
 use std::{fmt, marker::PhantomData};
 
@@ -24,10 +24,10 @@ use crate::{
     row::{Row, error_with_row_keys},
 };
 
-/// Reads and writes the rows of a table as values of a set `S`: an enum with one variant per
-/// entity, or a struct that folds a partition.
+/// Reads and writes the rows of a table as values of a set `S`: an enum with one variant per entity, or a
+/// struct that folds a partition.
 ///
-/// Index copies and the library's own rows are never returned. A row of no member is an error,
+/// Never returns index copies or the library's own rows. A row of a type that is not in the set is an error,
 /// unless the set has a variant for it.
 ///
 /// ```
@@ -210,7 +210,7 @@ impl<S: Set> SetTable<S> {
 }
 
 impl<S: EntitySet> SetTable<S> {
-    /// Reads the row with the PartitionKey and RowKey that `row` gives. Returns `None` if it does not exist.
+    /// Reads the row with the keys in `row`. Returns `None` if it does not exist.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -240,8 +240,8 @@ impl<S: EntitySet> SetTable<S> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_unrecognized_entity` for a row of no member, with `is_decode` for a row that
-    /// does not fit, and with `is_invalid` if the selection is not one row.
+    /// Fails with `is_unrecognized_entity` for a row of a type that is not in the set, with `is_decode` for a row
+    /// that does not fit its type, and with `is_invalid` if the selection is not a single row.
     pub async fn get(&self, row: impl Into<Selection>) -> Result<Option<Stored<S>>> {
         let place = |error: Error| error.in_table(&self.name);
         let selection = row.into();
@@ -261,8 +261,8 @@ impl<S: EntitySet> SetTable<S> {
         }
     }
 
-    /// Returns a query of the rows that keys, a typed path or a filter select. Nothing is sent
-    /// before it is asked for items. A selection without a PartitionKey needs `allow_scan`.
+    /// Returns a query of the rows that keys, a typed path or a filter select. Sends nothing until you ask for
+    /// items. A selection without a PartitionKey needs `allow_scan`.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -332,7 +332,7 @@ impl<S: EntitySet> SetTable<S> {
         S: Writable,
     {
         let mut egt = self.transaction();
-        // The caller wrote one value and knows of no position in a transaction.
+        // The caller wrote a single value and knows nothing of positions in a transaction.
         egt.insert(value).map_err(Error::without_operation)?;
         egt.commit().await.map(drop).map_err(Error::without_operation)
     }
@@ -416,15 +416,15 @@ impl<A: Aggregate> SetTable<A> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if there is no row for a field `#[table(one)]` that is no `Option`, with
-    /// `is_decode` for a second row of a field `#[table(one)]` or a row that does not fit its type, with
-    /// `is_unrecognized_entity` for a row of no member if the struct has no field for it, and with
-    /// `is_scan_refused` without a PartitionKey.
+    /// Fails with `is_not_found` if a field `#[table(one)]` that is not an `Option` has no row. Fails with
+    /// `is_decode` if a field `#[table(one)]` has a second row, or if a row does not fit its type. Fails with
+    /// `is_unrecognized_entity` for a row of a type that is not in the set, if the struct has no field for it, and
+    /// with `is_scan_refused` without a PartitionKey.
     pub async fn load(&self, selection: impl Into<Selection>) -> Result<A> {
         let selection = selection.into();
         let partition_key = selection.known_partition_key().to_owned();
         let request = selection.into_request(self.client.store().clone(), self.name.clone());
-        // A row of no member goes to the fold, which has a field for it or fails.
+        // The fold receives a row of an unknown type and fails if the struct has no field for it.
         let request = request.for_set::<A>(|_| Ok(true));
         let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
         let rows: Vec<Row> = query.stream().try_collect().await?;
@@ -434,11 +434,11 @@ impl<A: Aggregate> SetTable<A> {
     }
 }
 
-/// Marks a query as one of a set: its rows are of any of the members.
+/// Marks a query as a query of a set, whose rows may be of any member type.
 #[derive(Debug, Clone, Copy)]
 pub struct SetOf<S>(PhantomData<fn() -> S>);
 
-/// Conditions on a set are untyped, since its members have different columns.
+/// Conditions on a set are untyped, because its members have different columns.
 impl<S: EntitySet> Condition<SetOf<S>> for Filter {
     fn into_filter(self) -> Result<Filter> {
         Ok(self)
@@ -446,8 +446,8 @@ impl<S: EntitySet> Condition<SetOf<S>> for Filter {
 }
 
 impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
-    /// Returns index copies as well: a copy of a member is an item of that member, and
-    /// [`Stored::index`] names its index.
+    /// Returns index copies as well. A copy of a member is an item of that member, and [`Stored::index`]
+    /// returns its index.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -481,8 +481,7 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     pub fn include_copies(self) -> Self {
         let include = |request: &mut Request| {
             request.copies = true;
-            // A projection that was selected before has to include the properties that copies are
-            // recognised by.
+            // A projection that was selected before must include the properties that identify copies.
             if request.select.is_some() {
                 request.select = S::set_columns(true);
             }
@@ -490,8 +489,8 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
         self.edit_request(include).read_as(decode::<S>(true))
     }
 
-    /// Reads the rows as values of another set, of projections, so that only their properties, the
-    /// keys and the type are sent.
+    /// Reads the rows as values of another set, whose members are projections. Only their properties, the keys and
+    /// the type are sent.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -532,8 +531,8 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     }
 }
 
-/// Decodes a row that was read again because another writer had changed it. Returns `None` for a copy
-/// and for a framework row. Generated code calls it.
+/// Decodes a row that was read again because another writer had changed it. Returns `None` for a copy and for
+/// a framework row. Called by generated code.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Replacing and deleting values of sets. Generated code calls these functions.
+//! Replaces and deletes values of sets. Called by generated code.
 
 use super::writable::BulkChange;
 use crate::{
@@ -8,13 +8,12 @@ use crate::{
     row::error_with_row_keys,
 };
 
-/// Returns the change that replaces an entity which was read as a variant of a set. `member` is the
-/// variant's position in the set.
+/// Returns the change that replaces an entity that was read as a variant of a set. `member` is the variant's
+/// position in the set.
 ///
 /// # Errors
 ///
-/// Fails as the write of a single entity does, and with `is_invalid` for a row that was read as
-/// another variant.
+/// Fails as the write of a single entity does, and with `is_invalid` if the row was read as another variant.
 pub fn replacement_of<S: EntitySet, E: TableEntity>(
     stored: &Stored<S>,
     member: &E,
@@ -24,12 +23,11 @@ pub fn replacement_of<S: EntitySet, E: TableEntity>(
     plan::replace_row_by_entity(stored, member).map(BulkChange)
 }
 
-/// Returns the change that deletes an entity which was read as a variant of a set.
+/// Returns the change that deletes an entity that was read as a variant of a set.
 ///
 /// # Errors
 ///
-/// Fails if the entity's keys cannot be built, and with `is_invalid` for a row that was read as
-/// another variant.
+/// Fails if the entity's keys cannot be built, and with `is_invalid` if the row was read as another variant.
 pub fn removal_of<S: EntitySet, E: TableEntity>(
     stored: &Stored<S>,
     _: &E,
@@ -39,13 +37,12 @@ pub fn removal_of<S: EntitySet, E: TableEntity>(
     plan::delete::<S, E>(stored).map(BulkChange)
 }
 
-/// Returns the change that replaces a row by `other`. The set read the row as its `#[table(other)]` variant,
-/// the one for rows of unknown types.
+/// Returns the change that replaces a row by `other`. The row was read as the set's `#[table(other)]` variant,
+/// which holds rows of unknown types.
 ///
 /// # Errors
 ///
-/// Fails as the write of a single entity does, and with `is_invalid` for a row that was read as a
-/// member.
+/// Fails as the write of a single entity does, and with `is_invalid` if the row was read as a member.
 pub fn replacement_of_unknown_type<S: EntitySet>(
     stored: &Stored<S>,
     other: &DynamicEntity,
@@ -54,20 +51,19 @@ pub fn replacement_of_unknown_type<S: EntitySet>(
     plan::replace_row(stored, other).map(BulkChange)
 }
 
-/// Returns the change that deletes a row that the set read as its `#[table(other)]` variant, the one for rows
-/// of unknown types.
+/// Returns the change that deletes a row that was read as the set's `#[table(other)]` variant, which holds
+/// rows of unknown types.
 ///
 /// # Errors
 ///
-/// Fails for keys that the service refuses, and with `is_invalid` for a row that was read as a
-/// member.
+/// Fails for keys that the service refuses, and with `is_invalid` if the row was read as a member.
 pub fn removal_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
     refuse_member_row(stored)?;
     plan::delete_row(stored).map(BulkChange)
 }
 
-/// Refuses a value of another variant than was read: the copies and lists of the old one would be
-/// left behind.
+/// Refuses a value whose variant has changed since it was read. Writing it would leave behind the copies and
+/// lists of the old variant.
 fn refuse_changed_variant<S: EntitySet>(stored: &Stored<S>, place: usize) -> Result<()> {
     match S::MEMBERS.match_row(stored.row())? {
         Some(matched) if matched.member_index() == place => Ok(()),
@@ -76,9 +72,9 @@ fn refuse_changed_variant<S: EntitySet>(stored: &Stored<S>, place: usize) -> Res
     }
 }
 
-/// Refuses to write the `other` variant to a row that was read as a member: the copies and lists of
-/// that member would be left behind. Accepts a row that names a member's type but does not fit it,
-/// since such a row is read as `other`.
+/// Refuses to write the `other` variant to a row that was read as a member, which would leave behind the
+/// member's copies and lists. Accepts a row that has a member's type but does not fit it, because such a row
+/// is read as `other`.
 fn refuse_member_row<S: EntitySet>(stored: &Stored<S>) -> Result<()> {
     match S::MEMBERS.match_row(stored.row())? {
         Some(matched) if S::read(stored.row(), &matched).is_ok() => {

@@ -1,4 +1,4 @@
-//! Sweeps out the blobs of a table that no row points to.
+//! Removes the blobs of a table that no row points to.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use crate::{
     store::Store,
 };
 
-/// Requests of a sweep that are under way at once.
+/// Requests of a sweep that may be in flight.
 const SWEEP_IN_FLIGHT: usize = 8;
 
 impl<E: TableEntity> Table<E> {
-    /// Removes the table's blobs that no row points to: those of writes that failed after their upload,
-    /// and of rows that were deleted untyped. Await it to run it.
+    /// Removes the table's blobs that no row points to. Such blobs come from writes that failed after their upload,
+    /// and from rows that were deleted untyped. The sweep runs when you await it.
     ///
-    /// The sweep lists the table's blobs. It reads the row of each blob that is older than the
-    /// [`grace`](SweepBlobs::grace()), 24 hours by default: one request per blob. Run it when there is little
-    /// other work. A sweep that stopped in the middle can be run again.
+    /// The sweep lists the table's blobs. For each blob older than the [`grace`](SweepBlobs::grace()), 24 hours by
+    /// default, it reads the blob's row in one request. Run it when there is little other work. You can repeat a
+    /// sweep that was interrupted.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -56,7 +56,7 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// A sweep that was not begun. See [`Table::sweep_blobs`].
+/// A sweep that has not started. [`Table::sweep_blobs`] returns it.
 #[derive(Debug, Clone)]
 #[must_use = "a sweep runs when it is awaited"]
 pub struct SweepBlobs {
@@ -69,20 +69,19 @@ pub struct SweepBlobs {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SweptBlobs {
-    /// Blobs that were removed: no row pointed to them.
+    /// Blobs that were removed because no row pointed to them.
     pub removed: u64,
     /// Blobs that rows point to.
     pub kept: u64,
-    /// Blobs younger than the [grace](SweepBlobs::grace()), which the sweep left without reading their
-    /// rows.
+    /// Blobs younger than the [grace](SweepBlobs::grace()). The sweep did not read their rows.
     pub young: u64,
 }
 
 impl SweepBlobs {
-    /// Sets the age from which on a blob is swept. It is 24 hours unless it is set.
+    /// Sets the minimum age of blobs that are swept. The default is 24 hours.
     ///
-    /// A row may begin to point to a blob until six hours after its upload began. Set a grace of less than 24
-    /// hours only while nobody writes: otherwise the sweep may remove a blob to which a new row points.
+    /// A row may begin to point to a blob up to six hours after its upload began. Only set a grace of less than 24
+    /// hours while nobody writes. Otherwise the sweep may remove a blob that a new row points to.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -90,12 +89,12 @@ impl SweepBlobs {
 
     async fn run(self) -> Result<SweptBlobs> {
         let blobs = blobs_of(&self.store).map_err(|error| error.in_table(&self.table))?;
-        // The store dates its blobs by its own clock, so that ages go by that clock as well.
+        // The store dates blobs by its own clock, so their ages are computed with that clock.
         let now = blobs.now().await?;
         let prefix = table_prefix(&self.table, self.store.table_case());
         let looks = blobs.list_blobs(&prefix).map(|listed| async {
             let listed = listed?;
-            // A blob that is not named after a row of this table belongs to somebody else.
+            // A blob that is not named after a row of this table belongs to something else.
             let Some(owner) = owner_in_blob_name(&self.store, &self.table, &listed.name) else {
                 return Ok(SweptBlobs::default());
             };
@@ -115,10 +114,9 @@ impl SweepBlobs {
         swept.try_fold(SweptBlobs::default(), sum).await
     }
 
-    /// Removes a blob if its row does not point to it.
-    // The row is read now, and not taken from any scan: a writer whose upload is as old as the grace can
-    // no longer point to it. A table that does not exist is an error, since the blobs may be those of
-    // another store of tables.
+    /// Removes a blob if its row does not point to it. Reads the row now instead of using a scan: if an upload is as
+    /// old as the grace, its writer can no longer point to the blob. Fails if the table does not exist, because the
+    /// blobs may belong to another store of tables.
     async fn look_at_blob(
         &self,
         blobs: &Blobs,
@@ -129,7 +127,7 @@ impl SweepBlobs {
         if row.map(|row| points_to(&row, &listed.name)).transpose()?.unwrap_or_default() {
             return Ok(SweptBlobs { kept: 1, ..SweptBlobs::default() });
         }
-        // No condition is needed: the name of a blob is never used for another one.
+        // Needs no condition, because the name of a blob is never reused.
         blobs.delete_blob(&listed.name).await?;
         Ok(SweptBlobs { removed: 1, ..SweptBlobs::default() })
     }

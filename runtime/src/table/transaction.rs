@@ -1,4 +1,4 @@
-//! Entity group transactions: several writes that are applied all or not at all.
+//! Entity group transactions: several writes, of which all or none are applied.
 
 use std::{borrow::Cow, collections::HashMap, ops::Deref, pin::pin};
 
@@ -34,9 +34,8 @@ use crate::{
 
 /// An entity group transaction: one table, one partition, at most 100 operations, less than 4 MiB.
 ///
-/// A write that is known to be refused is refused when it is added. [`commit`](Self::commit) reads
-/// what copies and lists need, checks again, and sends one request. The entities may be of several
-/// types.
+/// A write that is certain to fail is refused when you add it. [`commit`](Self::commit) reads what copies and
+/// lists need, checks again, and sends one request. The entities may be of several types.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -54,29 +53,29 @@ use crate::{
 pub struct Transaction {
     client: Client,
     table: Option<String>,
-    /// Whether the caller named the table. If so, every entity of the transaction is written to that table.
+    /// Whether the caller named the table. If so, every entity is written to it.
     named: bool,
     verbs: Vec<Change>,
     known: AdmittedChanges,
-    /// The partition that the caller named, and the operations and bytes of the messages. The changes are admitted
-    /// after these once blind tokens have completed their keys.
+    /// The partition that the caller named, and the operations and bytes of the messages. The changes are added to
+    /// these once blind tokens have completed their keys.
     before: AdmittedChanges,
     /// Messages to store in the partition of the transaction.
     messages: Vec<EmittedMessage>,
-    /// The message whose effect the transaction is, if it is one.
+    /// The message that this transaction is the effect of, if any.
     effect_of: Option<MessageIdentity>,
-    /// The end of the lease of that message. Nothing is sent later.
+    /// The end of the lease of that message. Nothing is sent after it.
     deadline: Option<Deadline>,
 }
 
-/// A message to store, before its partition is known.
+/// A message to store. Its partition is not yet known.
 #[derive(Debug)]
 struct EmittedMessage {
     row: Row,
     authenticity: MessageAuthenticity,
 }
 
-/// Checks that the changes fit into one transaction, and returns their size and their rows. `before` has the
+/// Checks that the changes fit into one transaction. Returns their size and their rows. `before` has the
 /// partition that the caller named, if any, and the size of the messages.
 fn admitted_changes(
     table: &str,
@@ -91,18 +90,18 @@ fn admitted_changes(
     Ok(known)
 }
 
-/// The state of a transaction before anything is read: its partition, its size and its rows.
+/// The state of a transaction before anything is read: partition, size and rows.
 #[derive(Debug, Default)]
 struct AdmittedChanges {
     partition_key: Option<String>,
-    /// The verb that writes each primary, by RowKey.
+    /// The index of the verb that writes each primary, by RowKey.
     rows: HashMap<String, usize>,
     operations: usize,
     bytes: usize,
 }
 
 impl Client {
-    /// Begins an entity group transaction in the table of the first entity that is added.
+    /// Begins an entity group transaction in the table of the first entity that you add.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -140,9 +139,9 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for another table or partition or a row that is in the transaction
-    /// already, with `is_too_large` for the 101st operation or 4 MiB, and with `is_rejected` if the
-    /// entity's `validate` refuses it.
+    /// Fails with `is_invalid` for another table or partition, or for a row that is already in the
+    /// transaction. Fails with `is_too_large` for the 101st operation or at 4 MiB, and with `is_rejected` if
+    /// the entity's `validate` refuses it.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -253,7 +252,7 @@ impl Transaction {
         self.add_change(Ok(entity.home_table()), plan::replace_any_version(entity))
     }
 
-    /// Sets some properties of the version that was read and removes others.
+    /// Sets and removes properties of the version that was read.
     ///
     /// # Errors
     ///
@@ -282,12 +281,12 @@ impl Transaction {
         self.add_change(E::home(stored), plan::patch(stored, patch))
     }
 
-    /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
+    /// Sets and removes properties of the entity at `point`, whatever its ETag.
     ///
     /// # Errors
     ///
-    /// Fails as [`insert`](Self::insert) does. [`commit`](Self::commit) fails with `is_not_found` if there is no
-    /// such entity.
+    /// Fails as [`insert`](Self::insert) does. [`commit`](Self::commit) fails with `is_not_found` if the entity
+    /// does not exist.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -334,7 +333,7 @@ impl Transaction {
         self.add_change(W::home(stored), W::removal(stored).map(|change| change.0))
     }
 
-    /// Deletes an entity, whatever its ETag. In a transaction it has to exist.
+    /// Deletes an entity, whatever its ETag. The entity must exist, or the transaction fails.
     ///
     /// # Errors
     ///
@@ -357,18 +356,17 @@ impl Transaction {
         self.add_change(table_of_path(point.as_access(), E::SCHEMA), change)
     }
 
-    /// Stores a message in the partition of the transaction. A worker passes it to the handler
-    /// given to [`Worker::on`](crate::Worker::on), at least once.
+    /// Stores a message in the partition of the transaction. A worker passes it at least once to the handler
+    /// given to [`Worker::on`](crate::Worker::on).
     ///
-    /// A transaction of messages alone begins with `Table::transaction()` and
+    /// To send messages without entities, begin with `Table::transaction()` and
     /// [`in_partition`](Self::in_partition).
     ///
     /// # Errors
     ///
-    /// Fails with `is_too_large` for a message of more than 32,768 UTF-16 units as JSON, for the 101st
-    /// operation, or if the transaction grows to 4 MiB, with `is_invalid` for a message that cannot be
-    /// JSON, and with `is_key_unavailable` for one that is declared `authenticated` if the client has no
-    /// keys.
+    /// Fails with `is_too_large` for a message of more than 32,768 UTF-16 units as JSON, for the 101st operation,
+    /// or if the transaction reaches 4 MiB. Fails with `is_invalid` if the message cannot be written as JSON, and
+    /// with `is_key_unavailable` if the message is declared `authenticated` and the client has no keys.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -388,8 +386,8 @@ impl Transaction {
         let outbox = self.client.outbox();
         outbox.codes.check_can_sign_message(M::NAME, M::AUTHENTICITY)?;
         let row = message_row(&outbox.store.random.random_id(), message, outbox.clock.now())?;
-        // The code is made at the commit, which knows the partition. It takes its bytes all the
-        // same.
+        // The commit, which knows the partition, makes the authenticity code. Its bytes are
+        // counted here.
         let code_bytes = if outbox.codes.has_keys() { CODE_BYTES } else { 0 };
         let bytes = Operation::insert(row.clone()).request_bytes()? + code_bytes;
         self.known.grow_size(1, bytes)?;
@@ -398,7 +396,7 @@ impl Transaction {
         Ok(self)
     }
 
-    /// Names the partition, for a transaction that has no entity to tell it.
+    /// Sets the partition of a transaction that contains no entity.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -425,8 +423,8 @@ impl Transaction {
         Ok(self)
     }
 
-    /// Makes the transaction the effect of a message. The commit then also inserts a receipt, so that the
-    /// effect takes place once. It fails with `is_contended`, with nothing written, after `deadline`.
+    /// Makes the transaction the effect of a message. The commit also inserts a receipt, which makes the effect
+    /// happen once. After `deadline`, the commit fails with `is_contended` and writes nothing.
     pub(crate) fn effect_of_message(
         mut self,
         message: &MessageIdentity,
@@ -437,7 +435,7 @@ impl Transaction {
         self
     }
 
-    /// Returns the transaction's table and partition, with blind tokens put into the keys. Returns `None` if the
+    /// Returns the transaction's table and partition. Adds the blind tokens to the keys. Returns `None` if the
     /// transaction is empty.
     pub(crate) async fn target_partition(&self) -> Result<Option<(String, String)>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
@@ -451,7 +449,7 @@ impl Transaction {
         Ok(partition_key.map(|partition_key| (table, partition_key)))
     }
 
-    /// Returns the rows of the outbox that are written with it.
+    /// Returns the outbox rows that are written with the transaction.
     async fn extra_rows(&self, known: &AdmittedChanges) -> Result<ExtraRows> {
         let mut extra_rows =
             ExtraRows { has_messages: !self.messages.is_empty(), ..ExtraRows::default() };
@@ -475,7 +473,7 @@ impl Transaction {
         Ok(extra_rows)
     }
 
-    /// Signs a message, and returns the operation that inserts it together with its authenticity code.
+    /// Signs a message and returns the operation that inserts it with its authenticity code.
     async fn insert_signed(
         &self,
         table: &str,
@@ -506,7 +504,7 @@ impl Transaction {
         self.verbs.len()
     }
 
-    /// Returns whether it has no verbs.
+    /// Returns whether the transaction has no verbs.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -532,7 +530,7 @@ impl Transaction {
         let verb = self.verbs.len();
         let named = self.table.clone().filter(|_| self.named);
         let declared = match (declared, &named) {
-            // Keys alone are enough where the transaction names the table.
+            // Keys are enough if the transaction names its table.
             (Err(_), Some(named)) => Cow::Owned(named.clone()),
             (declared, _) => declared.map_err(|error| error.at_operation(verb))?,
         };
@@ -542,7 +540,7 @@ impl Transaction {
         check_home_table(table, &declared).map_err(place)?;
         let declared = &*declared;
         self.take_table_of_entity(declared).map_err(place)?;
-        // A verb that needs blind tokens has no keys yet: `commit` admits it.
+        // A verb that needs blind tokens has no keys yet and is checked in `commit`.
         if !added.needs_tokens() {
             self.known.admit_change(verb, &added).map_err(place)?;
         }
@@ -550,8 +548,7 @@ impl Transaction {
         Ok(self)
     }
 
-    /// Takes the table of the first entity, unless the caller named one. A dynamic entity names
-    /// none.
+    /// Uses the table of the first entity, unless the caller named a table. A dynamic entity has no table.
     fn take_table_of_entity(&mut self, declared: &str) -> Result<()> {
         let case = self.client.store().table_case();
         match &self.table {
@@ -572,13 +569,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Sends the transaction in one request, after the reads that copies and lists need. An empty
-    /// transaction sends nothing.
+    /// Sends the transaction in one request, after the reads that copies and lists need. Sends nothing if the
+    /// transaction is empty.
     ///
     /// # Errors
     ///
-    /// Returns the error that the failing verb alone would return.
-    /// [`failed_index`](Error::failed_index) is the verb, counted from 0. Nothing was applied.
+    /// Returns the error that the failing verb alone would return. [`failed_index`](Error::failed_index) is the
+    /// verb's position, counted from 0. Nothing was applied.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -594,14 +591,14 @@ impl Transaction {
     /// # }
     /// ```
     pub async fn commit(mut self) -> Result<Committed> {
-        // Only a transaction without entities has no table. Messages without a table are refused
-        // below, and nothing at all is sent of an empty transaction.
+        // Only a transaction without entities has no table. Messages without a table are refused below,
+        // and an empty transaction sends nothing.
         let table = self.table.clone().unwrap_or_default();
         let needs_tokens = self.needs_tokens();
         let verbs = std::mem::take(&mut self.verbs);
         let changes = fill_tokens_of_changes(self.client.outbox(), &table, verbs).await?;
-        // Keys with blind tokens are complete only now, so that rows and partitions are compared
-        // now.
+        // Keys with blind tokens are complete only now. Their rows and partitions could not be
+        // compared earlier.
         if needs_tokens {
             let before = std::mem::take(&mut self.before);
             self.known = admitted_changes(&table, before, &changes)?;
@@ -659,8 +656,7 @@ impl AdmittedChanges {
         }
     }
 
-    /// Counts more operations and bytes. Refuses those that one transaction cannot hold, and then counts
-    /// none.
+    /// Adds operations and bytes to the totals. If one transaction cannot hold them, fails and adds nothing.
     fn grow_size(&mut self, operations: usize, bytes: usize) -> Result<()> {
         let (operations, bytes) = (self.operations + operations, self.bytes + bytes);
         if operations > BATCH_OPERATIONS {
@@ -682,7 +678,7 @@ impl AdmittedChanges {
     }
 }
 
-/// The results of a committed transaction, one for each of the caller's verbs, in their order.
+/// The results of a committed transaction, one for each of the caller's verbs in order.
 #[derive(Debug, Clone)]
 pub struct Committed {
     written: Vec<Written>,
@@ -694,7 +690,7 @@ impl Committed {
     ///
     /// # Errors
     ///
-    /// Fails with `is_contended` if they were left to a worker, else with the error that stopped
+    /// Fails with `is_contended` if the copies were left to a worker, otherwise with the error that stopped
     /// the writer. The transaction itself was committed.
     ///
     /// ```

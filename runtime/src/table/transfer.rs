@@ -1,5 +1,4 @@
-//! Transferring an entity out of its table to a target: another table, a blob, a file, a search
-//! index.
+//! Transfers an entity from its table to a target: another table, a blob, a file, a search index.
 
 use std::{
     pin::pin,
@@ -18,10 +17,10 @@ use crate::{
     store::backoff::{self, Attempt},
 };
 
-/// A target of [`Table::transfer`], which takes entities that leave their table.
+/// A target of [`Table::transfer`], which receives entities that leave their table.
 ///
-/// A table is a target, and with the feature `blob` a folder of blobs, `BlobTarget`. Any other target
-/// needs only an "insert or replace" of its own:
+/// A table is a target, and so is `BlobTarget` with the feature `blob`. Any other target only needs its own
+/// "insert or replace":
 ///
 /// ```
 /// use std::{path::PathBuf, sync::Arc};
@@ -57,43 +56,42 @@ use crate::{
 /// # Ok::<(), BoxError>(())
 /// ```
 pub trait Target<E>: Send + Sync {
-    /// Inserts the entity into the target or replaces the existing one. It may be called several
-    /// times for one entity.
+    /// Inserts the entity into the target or replaces the existing one. May be called several times for one
+    /// entity.
     ///
-    /// A `Blob` of the entity is only the blob's name: copy its bytes, since the blob is deleted with
-    /// the entity.
+    /// A `Blob` in the entity is only the blob's name. Copy its bytes, because the blob is deleted with the
+    /// entity.
     fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>>;
 
-    /// Returns whether the target takes rows as they are stored, encrypted values among them, in
-    /// place of entities.
+    /// Returns whether the target takes rows as they are stored, including encrypted values, instead of
+    /// entities.
     fn takes_rows(&self) -> bool {
         false
     }
 
-    /// Inserts the primary row of an entity of `table` into the target or replaces the existing one.
-    /// [`Table::transfer`] calls it in place of [`put`](Self::put) if the target
-    /// [takes rows](Self::takes_rows).
+    /// Inserts the primary row of an entity of `table` into the target or replaces the existing one. If the
+    /// target [takes rows](Self::takes_rows), [`Table::transfer`] calls this instead of [`put`](Self::put).
     fn put_row<'a>(&'a self, table: &'a str, row: &'a Row) -> BoxFuture<'a, Result<(), BoxError>> {
         let _ = (table, row);
         Box::pin(async { Err("the target takes no rows".into()) })
     }
 
-    /// Returns whether `transfer` copies the entity's blobs to a target of rows with `put_blob`, before the
-    /// row. Without it, a type with blobs is refused, since the blobs are deleted with the entity.
+    /// Returns whether `transfer` copies the entity's blobs with `put_blob` before it puts the row. If not, types
+    /// with blobs are refused, because their blobs are deleted with the entity.
     #[doc(hidden)]
     fn takes_blobs(&self) -> bool {
         false
     }
 
-    /// Returns the table that the target is. [`Table::transfer`] then writes to the table under the version
-    /// that it read there, in place of calling [`put`](Self::put).
+    /// Returns the target as a table, if it is one. [`Table::transfer`] then writes to the table under the ETag
+    /// that it read there, instead of calling [`put`](Self::put).
     #[doc(hidden)]
     fn as_table(&self) -> Option<&Table<E>> {
         None
     }
 
-    /// Copies a blob to the target, before the row that points to it. Does nothing if the copy is
-    /// there. By default fails with `Unsupported`: the target takes no blobs.
+    /// Copies a blob to the target, before the row that points to it. Does nothing if the copy exists. The
+    /// default implementation fails with `Unsupported`.
     #[cfg(feature = "blob")]
     #[doc(hidden)]
     fn put_blob<'a>(&'a self, blob: &'a super::BlobReader) -> BoxFuture<'a, Result<()>> {
@@ -114,20 +112,21 @@ impl<E: TableEntity + Send + Sync> Target<E> for Table<E> {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Reads an entity, puts it into the target, and deletes it here under the ETag of what was
-    /// put. Returns `true`; `false` if it was not here and nothing was done.
+    /// Moves an entity to the target: reads it, puts it into the target, and deletes it here under the ETag
+    /// that was read. Returns `false` if the entity does not exist here, and then does nothing.
     ///
-    /// The entity is in the target before it is gone from here, so that it is never in neither.
-    /// Call it from the handler of a message, which is delivered again until all is done: a
-    /// repetition from any point ends the same. An entity that changes meanwhile is put again.
+    /// The entity is in the target before it is deleted here, so it is always in at least one of them. Call
+    /// `transfer` from a message handler. A message is delivered again until its handler succeeds, and repeating a
+    /// transfer from any point has the same result. If the entity changes in the meantime, it is put again.
     ///
-    /// A put that a worker gave up waiting for may reach the target after the deletion here. A table refuses
-    /// such a put if it has the entity: `transfer` inserts the entity, or replaces it under the ETag that it
-    /// had in the target before the read here. A transfer takes 3 requests for an entity without copies, and
-    /// 6 if the target has the entity. Only an entity that was deleted from the target meanwhile, or has
-    /// expired there, may be inserted once more. `BlobTarget` compares versions likewise; any other target
-    /// has to refuse an older version than it has. [`move_to`](Self::move_to) also refuses other writers
-    /// meanwhile, and writes a receipt in the target that makes a late insertion fail.
+    /// A put that a worker gave up waiting for may reach the target after the deletion here. A table that has the
+    /// entity refuses such a put, because `transfer` either inserts the entity or replaces it under the ETag that it
+    /// had in the target before the read here. The entity may be inserted a second time only if it was deleted from
+    /// the target in the meantime or has expired there. `BlobTarget` compares versions in a similar way. Any other
+    /// target must itself refuse a version older than the one it has. [`move_to`](Self::move_to) also refuses other
+    /// writers during the move, and writes a receipt in the target that makes a late insertion fail.
+    ///
+    /// A transfer costs 3 requests for an entity without copies, or 6 if the target already has the entity.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -145,10 +144,10 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_rejected` if the target failed, with its error as the source, and with
-    /// `is_contended` if the entity kept changing. Fails with `is_not_found` or `is_corrupt` if a blob of
-    /// the entity is missing or damaged, for a target that copies blobs. Fails with `is_unsupported` for a
-    /// target that takes rows if a row is not the whole entity: a wide one that has encrypted values.
+    /// Fails with `is_rejected` if the target failed, with the target's error as the source, and with
+    /// `is_contended` if the entity kept changing. Fails with `is_not_found` or `is_corrupt` if the target copies
+    /// blobs and a blob of the entity is missing or damaged. Fails with `is_unsupported` if the target takes rows
+    /// and a row is not the whole entity, as with wide entities that have encrypted values.
     pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
         if target.takes_rows() {
             refuse_rows::<E>(target.takes_blobs())?;
@@ -157,8 +156,8 @@ impl<E: TableEntity> Table<E> {
             let message = format!("the entity was not put into the target: {cause}");
             Error::new(ErrorKind::Rejected, message).with_source(cause).in_table(&self.name)
         };
-        // The address of the entity in a target that is a table. Without one the first attempt inserts
-        // the entity, which costs more than a read where the insertion reserves values, or copies blobs.
+        // The address of the entity in a target table. Without an address, the first attempt inserts the entity.
+        // An insertion that reserves unique values or copies blobs costs more than a read.
         let address = &Mutex::new(match target.as_table() {
             Some(table) if !E::SCHEMA.is_single_row() => {
                 table.address_of_point(point.as_access()).await
@@ -167,9 +166,8 @@ impl<E: TableEntity> Table<E> {
         });
         let transferred =
             backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
-                // The target before the source: an entity that is here after the target was read had
-                // not left yet, so that a change at the target which followed its departure has given
-                // the row another ETag.
+                // Read the target before the source. If the entity is still here afterwards, it had not left when
+                // the target was read, and a change in the target after its departure gives the row another ETag.
                 let stored = match target.as_table() {
                     Some(table) => {
                         let stored = table.read_row_to_replace(address).await;
@@ -190,7 +188,7 @@ impl<E: TableEntity> Table<E> {
                     let Some(row) = self.row_as_stored(&entity).await? else {
                         return Ok(Attempt::Raced);
                     };
-                    // Before the row, so that no row of the target points to nothing.
+                    // Blobs go first: no row in the target may point to a missing blob.
                     #[cfg(feature = "blob")]
                     if !self.put_blobs(&entity, target).await? {
                         return Ok(Attempt::Raced);
@@ -202,7 +200,7 @@ impl<E: TableEntity> Table<E> {
                 put.map_err(target_error)?;
                 match self.delete(&entity).await {
                     Ok(()) => Ok(Attempt::Done(true)),
-                    // The entity changed after it was put: put it again.
+                    // The entity changed after it was put, so put it again.
                     Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
                     // Another worker has transferred it.
                     Err(error) if error.lost_race() => Ok(Attempt::Done(false)),
@@ -212,16 +210,16 @@ impl<E: TableEntity> Table<E> {
         transferred.await?.ok_or_else(|| backoff::contended_error().in_table(&self.name))
     }
 
-    /// Returns the address of the entity at a point. Returns `None` if the point does not tell its dated
-    /// table, or if a key for its blind tokens is missing.
+    /// Returns the address of the entity at a point. Returns `None` if the point does not determine its dated
+    /// table, or if an encryption key for its blind tokens is missing.
     async fn address_of_point(&self, access: &Access) -> Option<RowAddress> {
         let (table, access) = self.resolve_point(access).await.ok()?;
         let (partition_key, row_key) = access.point().ok()?;
         Some(RowAt::new(&table.name, partition_key, row_key).to_owned())
     }
 
-    /// Reads the row that a put into this table has to replace, and returns it with its address. Returns
-    /// `None` if there is no such row, or its address is not known yet.
+    /// Reads the row that a put into this table has to replace. Returns it with its address. Returns `None` if the
+    /// row does not exist or its address is not known yet.
     async fn read_row_to_replace(
         &self,
         address: &Mutex<Option<RowAddress>>,
@@ -231,21 +229,21 @@ impl<E: TableEntity> Table<E> {
         let (schema, store) = (E::SCHEMA, self.client.store());
         let stored =
             if schema.is_single_row() && schema.versions().all(|version| !version.is_wide()) {
-                // Only its ETag is needed, also of a row that cannot be decrypted.
+                // Only the ETag is needed, which even an undecryptable row has.
                 store.read_row(at.as_row_at()).await
             } else {
                 let keys = (&*at.partition_key, &*at.row_key);
                 store.read_to_overwrite(&at.table, keys, schema, schema.can_replace_torn()).await
             };
         match stored {
-            // The insertion makes a dated table that was dropped.
+            // The insertion recreates a dated table that was dropped.
             Err(error) if error.is_table_missing() && schema.dated.is_some() => Ok(None),
             stored => Ok(stored?.map(|row| (at, row))),
         }
     }
 
-    /// Replaces the row that was read by the entity, under the row's ETag; inserts the entity if no row
-    /// was read. Sets `address` to that of the entity's row. Returns `false` if the row is in another version.
+    /// Replaces `stored` by the entity, under the ETag of `stored`. Inserts the entity if `stored` is `None`. Sets
+    /// `address` to the address of the entity's row. Returns `false` if the row's version has changed.
     async fn put_over(
         &self,
         entity: &Stored<E>,
@@ -272,7 +270,7 @@ impl<E: TableEntity> Table<E> {
             *address.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
             match commit_changes(outbox, &table.name, &[change]).await {
                 Ok(_) => Ok(true),
-                // A move has to end first.
+                // A move has to finish first.
                 Err(error) if error.is_refused_by_move() => Err(error.without_operation()),
                 Err(error) if error.row_exists() || error.is_superseded() => Ok(false),
                 Err(error) => Err(error.without_operation()),
@@ -281,12 +279,12 @@ impl<E: TableEntity> Table<E> {
         outbox.store.usage.run_verb(name, &table.name, pin!(written)).await
     }
 
-    /// Copies the entity's blobs to the target. Returns `false` if the entity points elsewhere since it was
+    /// Copies the entity's blobs to the target. Returns `false` if the entity points to other blobs since it was
     /// read.
     #[cfg(feature = "blob")]
     async fn put_blobs(&self, entity: &Stored<E>, target: &impl Target<E>) -> Result<bool> {
         let table = &self.table_of_stored(entity)?;
-        // Blobs of the version that wrote the row, which are deleted with the row.
+        // Use the schema version that wrote the row, whose blobs are deleted with the row.
         let rows = (E::SCHEMA.rows_through)(entity.row(), E::SCHEMA.primary()?)?;
         for value in rows.blobs.iter().filter(|_| target.takes_blobs()) {
             match target.put_blob(&table.blob(&value.blob)).await {
@@ -298,13 +296,13 @@ impl<E: TableEntity> Table<E> {
         Ok(true)
     }
 
-    /// Returns the row of an entity as it is stored, or `None` if the row changed since it was read.
+    /// Returns the stored row of an entity, or `None` if the row changed since it was read.
     async fn row_as_stored(&self, entity: &Stored<E>) -> Result<Option<Row>> {
         let row = entity.row();
         if !E::SCHEMA.is_sealed() && row.encrypted_names().is_empty() {
             return Ok(Some(row.clone()));
         }
-        // The row at hand has been decrypted.
+        // The row in `entity` has been decrypted, so read it again.
         let home = self.table_of_stored(entity)?;
         let at = RowAt::new(&home.name, row.partition_key(), row.row_key());
         let stored = self.client.store().read_row(at).await?;
@@ -312,8 +310,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Refuses a type whose entities a target of rows cannot store: a type with blobs if the target takes no
-/// blobs, and a wide type with encrypted values, which has several rows for each entity.
+/// Refuses types that a target of rows cannot store: types with blobs if the target takes no blobs, and wide
+/// types with encrypted values, which have several rows for each entity.
 fn refuse_rows<E: TableEntity>(takes_blobs: bool) -> Result<()> {
     let schema = E::SCHEMA;
     let message = if !schema.blobs.is_empty() && !takes_blobs {

@@ -28,12 +28,12 @@ use crate::{
     row::Row,
 };
 
-/// The number of point reads that `get_many` has in flight at a time.
+/// The number of point reads that `get_many` keeps in flight.
 const POINT_READS: usize = 32;
 
 /// Reads and writes the entities of one type in one table.
 ///
-/// Cheap to clone. The table may hold other types as well: reads skip their rows, and writes never
+/// Cheap to clone. The table may hold rows of other types as well. Reads skip those rows, and writes never
 /// touch them.
 pub struct Table<E> {
     pub(crate) client: Client,
@@ -42,7 +42,7 @@ pub struct Table<E> {
 }
 
 impl Client {
-    /// Returns the table of an entity, under the name that the entity declares.
+    /// Returns the table of an entity type, under the name that the type declares.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -57,7 +57,7 @@ impl Client {
         self.table_named(E::SCHEMA.table)
     }
 
-    /// Returns the table of an entity under another name than it declares.
+    /// Returns a table of an entity type under a different name than it declares.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -91,21 +91,21 @@ impl<E: TableEntity> Table<E> {
         Self { client, name, of: PhantomData }
     }
 
-    /// Returns the period of the table, if it is one of dated tables.
+    /// Returns the period of the table, if it is a dated table.
     pub(crate) fn period_of_table(&self) -> Option<Period> {
         E::SCHEMA.dated.as_ref()?.period_of(&self.name, self.client.store().table_case())
     }
 
-    /// Returns the table's name; `None` if it stands for all of the entity's dated tables, of which
-    /// each write chooses one.
+    /// Returns the table's name. Returns `None` if this handle represents all dated tables of the entity, among
+    /// which each write chooses one.
     fn name_if_one_table(&self) -> Option<String> {
         let is_template = E::SCHEMA.dated.is_some_and(|dated| dated.template == self.name);
         (!is_template).then(|| self.name.clone())
     }
 
-    /// Returns the table of an entity: the table of this handle, or the dated table of the entity if this is
-    /// a handle of all dated tables. `home` returns the name of the entity's table. Fails with `is_invalid`
-    /// if this handle is of another dated table.
+    /// Returns the table of an entity: this table, or the entity's dated table if this handle represents all dated
+    /// tables. `home` returns the name of the entity's table. Fails with `is_invalid` if this handle is of another
+    /// dated table.
     fn home_table_of_entity(
         &self,
         home: impl FnOnce() -> Result<Cow<'static, str>>,
@@ -133,8 +133,8 @@ impl<E: TableEntity> Table<E> {
         self.home_table_of_entity(|| table_of_stored(stored))
     }
 
-    /// Returns the table that a stored entity was read from. Fails with `is_invalid` if the value was changed
-    /// so that it belongs to another dated table.
+    /// Returns the table that a stored entity was read from. Fails with `is_invalid` if the value has changed and
+    /// now belongs to another dated table.
     pub(super) fn table_of_replaced(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
         self.home_table_of_entity(|| table_to_replace_in(stored))
     }
@@ -142,13 +142,13 @@ impl<E: TableEntity> Table<E> {
     /// Returns the table of a path to one row.
     pub(super) fn table_of_point(&self, access: &Access) -> Result<Cow<'_, Self>> {
         self.home_table_of_entity(|| match access.window {
-            // Keys alone are enough where the caller opened one table.
+            // Keys are enough if the caller opened a single table.
             None if self.name_if_one_table().is_some() => Ok(Cow::Owned(self.name.clone())),
             _ => table_of_path(access, E::SCHEMA),
         })
     }
 
-    /// Returns the table of a path to one row, and the path with its blind tokens.
+    /// Returns the table of a path to one row. Also returns the path, with its blind tokens.
     pub(super) async fn resolve_point<'a>(
         &'a self,
         access: &'a Access,
@@ -188,7 +188,7 @@ impl<E: TableEntity> Table<E> {
         &self.client
     }
 
-    /// Creates the table, and the tables of its remote copies if they do not exist.
+    /// Creates the table, and the tables of its remote copies that do not exist.
     ///
     /// # Errors
     ///
@@ -209,8 +209,7 @@ impl<E: TableEntity> Table<E> {
         self.create_tables_of_copies().await
     }
 
-    /// Creates the tables of remote copies. Other entities may share them, so an existing one is no
-    /// error.
+    /// Creates the tables of remote copies. Tables that exist are accepted, because entities may share them.
     async fn create_tables_of_copies(&self) -> Result<()> {
         let families: &'static [Family] = E::SCHEMA.families;
         for family in families.iter().filter(|family| family.table.is_some()) {
@@ -282,7 +281,7 @@ impl<E: TableEntity> Table<E> {
         self.client.delete_table_if_exists(&self.name).await
     }
 
-    /// Reads the entity at a point, in one request. Returns `None` if there is none.
+    /// Reads the entity at a point in one request. Returns `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -307,8 +306,8 @@ impl<E: TableEntity> Table<E> {
         self.read_point("get", point.into_point().access())
     }
 
-    /// Reads some fields of the entity at a point, in one request. A point of a partial copy serves
-    /// if the copy holds the fields.
+    /// Reads some fields of the entity at a point in one request. The point may be one of a partial copy that
+    /// holds the fields.
     ///
     /// # Errors
     ///
@@ -360,13 +359,12 @@ impl<E: TableEntity> Table<E> {
     {
         let paths: Vec<_> = points.into_iter().map(|point| point.into_point().access()).collect();
         let reads = stream::iter(paths).map(|path| self.read_point("get", path));
-        // Boxed for one message about a path that does not fit, as the reads of one row are.
+        // Boxed for a single compiler message about a path that does not fit, as the other point reads are.
         Box::pin(reads.buffered(POINT_READS).try_collect())
     }
 
     /// Reads the entity at a point as a `T`.
-    // Boxed: the compiler reports a path that does not fit three times where a verb returns
-    // `impl Future`.
+    // Boxed: the compiler reports a path that does not fit three times if a verb returns `impl Future`.
     fn read_point<T: FromRow>(
         &self,
         verb: &'static str,
@@ -392,7 +390,7 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    /// Reads a primary, expired or not: writes and maintenance do not ask the time.
+    /// Reads a primary, whether expired or not. Writes and maintenance do not check the time.
     pub(crate) async fn read_primary(
         &self,
         partition_key: &str,
@@ -406,7 +404,7 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    /// Turns a row that a plan has read into an entity.
+    /// Decodes a row that a plan has read.
     fn decode_row<T: FromRow>(
         &self,
         row: Option<Row>,
@@ -419,16 +417,16 @@ impl<E: TableEntity> Table<E> {
             .map_err(|error| error.in_table(&self.table_of(Some(family))))
     }
 
-    /// Returns the table that holds the rows of a row family: the family's own, or else this table. `None`,
-    /// the row family of a path that names none, gives this table.
+    /// Returns the table that holds the rows of a row family: the family's own table, or this one. Returns this
+    /// table for `None`, which is the row family of a path that names none.
     fn table_of(&self, family: Option<&'static Family>) -> Cow<'_, str> {
         family.map_or(Cow::Borrowed(&*self.name), |family| family.table_beside(&self.name))
     }
 
-    /// Returns a query of the entities on a path. Nothing is sent before it is asked for items.
+    /// Returns a query of the entities on a path. Sends nothing until you ask for items.
     ///
-    /// A query of partial copies needs a projection, given with `select`. A query of a list reads
-    /// the list, and then each of its entities by its key.
+    /// A query of partial copies needs a projection, which you set with `select`. A query of a list reads the list,
+    /// then each of its entities by key.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -446,7 +444,7 @@ impl<E: TableEntity> Table<E> {
         P::View: Queried<E>,
     {
         let access = path.access();
-        // A list names entities of this table, whichever table the list itself is in.
+        // A list refers to entities of this table, whichever table holds the list.
         let table = match access.family {
             Some(family) if family.is_list() => self.name.clone(),
             family => self.table_of(family).into_owned(),
@@ -459,12 +457,11 @@ impl<E: TableEntity> Table<E> {
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
 
-    /// Reads the keys of the entities in a list, in the order in which they were added, in one
-    /// request.
+    /// Reads the keys of the entities in a list, in the order in which they were added. Takes one request.
     ///
     /// # Errors
     ///
-    /// Returns the backend's error; fails with `is_decode` for a list that holds something else.
+    /// Fails with the backend's error, and with `is_decode` if the list's content is not a list of keys.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -493,7 +490,7 @@ impl<E: TableEntity> Table<E> {
             .map_err(|error| error.in_table(&self.name))
     }
 
-    /// Returns the queries of several paths as one. At most `concurrency` of them run at the same time, 8 by
+    /// Returns the queries of several paths as one query. At most `concurrency` of them run at the same time, 8 by
     /// default.
     ///
     /// ```
@@ -549,7 +546,7 @@ impl<E: TableEntity> Table<E> {
         Bulk::new(self.client.clone(), self.name_if_one_table())
     }
 
-    /// Returns the maker of the blind tokens of the entity's keys.
+    /// Returns the maker of blind tokens for the entity's keys.
     pub(crate) async fn key_token_maker(&self) -> Result<TokenMaker> {
         self.client
             .store()

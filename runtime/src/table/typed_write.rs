@@ -1,7 +1,7 @@
 //! The verbs of `Table<E>` that write one entity.
 //!
-//! An entity without copies and lists costs one request. With them, every verb sends one entity
-//! group transaction, and reads the primary entity first if its old rows are not known.
+//! An entity without copies and lists costs one request. Otherwise, every verb sends one entity group
+//! transaction, and reads the primary entity first if its old rows are not known.
 
 use std::{
     pin::pin,
@@ -25,14 +25,14 @@ use crate::{
 impl<E: TableEntity> Table<E> {
     /// Creates the entity, with its copies and list entries.
     ///
-    /// On memory and the embedded store, the remote ones are written too when the verb returns. On Azure
-    /// they follow its answer: see [`wait_for_copies`](Stored::wait_for_copies).
+    /// On memory and the embedded store, remote copies and list entries exist when the verb returns. On Azure they
+    /// are written shortly afterwards. See [`wait_for_copies`](Stored::wait_for_copies).
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` if its keys are taken, and with `is_unique_violation` if a key of
-    /// an index is. Before anything is sent, fails with `is_invalid`, `is_too_large`, or
-    /// `is_rejected` if the entity's `validate` refuses it.
+    /// Fails with `is_conflict` if its keys are taken, and with `is_unique_violation` if a unique key of an index
+    /// is taken. Fails before anything is sent with `is_invalid`, `is_too_large`, or, if the entity's `validate`
+    /// refuses it, `is_rejected`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -49,12 +49,13 @@ impl<E: TableEntity> Table<E> {
         self.table_of_entity(entity)?.put_entity("insert", plan::insert(entity)).await
     }
 
-    /// Inserts the entity or replaces the existing one, which need not decode. The result does not say which.
+    /// Inserts the entity or replaces the existing one, which need not decode. The result does not say which of
+    /// the two happened.
     ///
     /// # Errors
     ///
-    /// Fails as [`insert`](Self::insert) does, except that an existing entity with the same keys is no
-    /// conflict. While that entity is being moved, may fail with `is_conflict`.
+    /// Fails as [`insert`](Self::insert) does, but not because an entity with the same keys exists. May fail with
+    /// `is_conflict` while that entity is being moved.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -72,13 +73,14 @@ impl<E: TableEntity> Table<E> {
             .await
     }
 
-    /// Inserts the entity or merges it into the existing one: properties that are absent here stay.
+    /// Inserts the entity or merges it into the existing one. Properties that are absent in `entity` keep their
+    /// stored values.
     ///
-    /// A field that is `None` here may have a value in the store, which the service's answer does not
-    /// contain. An entity with copies or lists, older versions, `seal`, or a hidden absence is read before it
-    /// is written, so that the returned value is the stored one. Any other entity costs one request without a
-    /// read, and the returned value has `None` in such fields. Call [`get`](Self::get) before a
-    /// [`replace`](Self::replace) of that value, which would remove the stored fields.
+    /// A field that is `None` in `entity` may have a value in the store, and the service's answer does not contain
+    /// it. If the type has copies, lists, older versions, `seal` or a hidden absence, the entity is read before it
+    /// is written, and the returned value equals the stored one. For all other types the verb costs one request, and
+    /// the returned value has `None` in such fields. Call [`get`](Self::get) before you
+    /// [`replace`](Self::replace) with that value, which would remove the stored fields.
     ///
     /// # Errors
     ///
@@ -100,17 +102,15 @@ impl<E: TableEntity> Table<E> {
             .await
     }
 
-    /// Replaces the entity under the ETag that was read: properties that the new value does not
-    /// have are removed.
+    /// Replaces the entity under the ETag that was read. Removes properties that the new value does not have.
     ///
-    /// If its RowKey changed, the old row is deleted and the new one inserted in one transaction.
+    /// If the RowKey changed, deletes the old row and inserts the new one in one transaction.
     ///
     /// # Errors
     ///
-    /// Fails with `is_precondition_failed` if the row changed since it was read, with
-    /// `is_not_found` if it is gone, with `is_conflict` if a changed RowKey is taken, and with
-    /// `is_invalid` for a changed PartitionKey. While the entity is being moved, fails with `is_conflict`
-    /// or `is_precondition_failed`.
+    /// Fails with `is_precondition_failed` if the row changed since it was read, with `is_not_found` if it is
+    /// gone, with `is_conflict` if the new RowKey is taken, and with `is_invalid` if the PartitionKey changed.
+    /// While the entity is being moved, fails with `is_conflict` or `is_precondition_failed`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -134,7 +134,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if there is none. While the entity is being moved, may fail with
+    /// Fails with `is_not_found` if the entity does not exist. While the entity is being moved, may fail with
     /// `is_conflict`.
     ///
     /// ```
@@ -154,12 +154,12 @@ impl<E: TableEntity> Table<E> {
             .await
     }
 
-    /// Sets some properties of the version that was read and removes others.
+    /// Sets and removes properties of the version that was read.
     ///
     /// A patch is one merge under the ETag of `stored` if it only sets properties, no copy or list depends
     /// on them, and the type has neither `seal` nor older versions. Any other patch replaces the row under
-    /// that ETag, together with its copies. Changes that were made to the value inside `stored` are not
-    /// written. `validate` of the entity sees whole entities only and is not called.
+    /// that ETag, together with its copies. Changes to the value inside `stored` are not written. Does not call the
+    /// entity's `validate`, which only checks whole entities.
     ///
     /// # Errors
     ///
@@ -193,17 +193,17 @@ impl<E: TableEntity> Table<E> {
         outcome.written.ok_or_else(no_answer_error)
     }
 
-    /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
+    /// Sets and removes properties of the entity at `point`, whatever its ETag.
     ///
-    /// A patch is one merge without a condition if it only sets plain properties in one row, no copy or list
-    /// depends on them, and the type has neither `seal` nor older versions. Any other patch reads the
-    /// entity, writes it under the ETag that was read, and begins again if another writer changed it in
-    /// between. `validate` of the entity sees whole entities only and is not called.
+    /// A patch is one unconditional merge if it only sets plain properties in one row, no copy or list depends on
+    /// them, and the type has neither `seal` nor older versions. Any other patch reads the entity, writes it under
+    /// the ETag that was read, and starts again if another writer changed it in between. Does not call the entity's
+    /// `validate`, which only checks whole entities.
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if there is no such entity, and with `is_contended` if other writers
-    /// changed it at every try. While the entity is being moved, may fail with `is_conflict`.
+    /// Fails with `is_not_found` if the entity does not exist, and with `is_contended` if other writers won every
+    /// race. While the entity is being moved, may fail with `is_conflict`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -223,21 +223,21 @@ impl<E: TableEntity> Table<E> {
         outcome.written.ok_or_else(no_answer_error)
     }
 
-    /// Reads the entity, changes it and writes what changed under the ETag that was read. If another
-    /// writer changed it in between, reads it again and calls `change` again.
+    /// Reads the entity, changes it, and writes what changed under the ETag that was read. If another writer
+    /// changed the entity in between, reads it again and calls `change` again.
     ///
-    /// It sends a merge of the changed properties; a replacement where an `Option` became `None`, and
-    /// for an entity with `seal`; nothing where nothing changed. Updates of one row through one client
-    /// wait for each other. A program that begins an update and does not poll it, such as in
-    /// `buffer_unordered` while the loop's body runs, holds up the others for a second at most: an update that
-    /// could go on and is not polled for that long loses its turn, and is tried again. Writers of other clients can be faster, after which it is tried again, as
-    /// often as [`OutboxOptions::attempts`](crate::OutboxOptions::attempts) says.
+    /// The verb sends a merge of the changed properties. It sends a replacement if an `Option` became `None` or the
+    /// entity has `seal`, and nothing if nothing changed.
+    ///
+    /// Updates of one row through one client wait for each other. If a program starts an update and stops polling
+    /// it, as `buffer_unordered` does while the loop's body runs, the other updates wait for one second at most. The
+    /// update that was not polled then loses its turn and is tried again. An update also tries again when a writer
+    /// of another client is faster, up to [`OutboxOptions::attempts`](crate::OutboxOptions::attempts) times.
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` if there is no such entity, with `is_rejected` if `change` returns
-    /// an error, with `is_contended` if other writers were first at every try, and with `is_conflict` for
-    /// a change of an entity that is being moved.
+    /// Fails with `is_not_found` if the entity does not exist, with `is_rejected` if `change` returns an error, with
+    /// `is_contended` if other writers won every race, and with `is_conflict` if the entity is being moved.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -260,13 +260,14 @@ impl<E: TableEntity> Table<E> {
         table.update_entity_at_keys(partition_key, row_key, &mut change).await
     }
 
-    /// Updates the entity at `point` as [`update`](Self::update) does, or inserts `default` if there is none: as it is,
-    /// without a call of `change`. If another writer inserts the entity or deletes it meanwhile, tries again.
+    /// Updates the entity at `point` as [`update`](Self::update) does. If the entity does not exist, inserts `default`
+    /// without calling `change`. If another writer inserts or deletes the entity in the meantime, tries again.
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid`, before anything is sent, if `default` has other keys than `point`; with
-    /// `is_unique_violation` if a unique value of `default` is taken; and as `update` and [`insert`](Self::insert) fail.
+    /// Fails with `is_invalid` before anything is sent if the keys of `default` differ from `point`, and with
+    /// `is_unique_violation` if a unique value of `default` is taken. Otherwise fails as `update` and
+    /// [`insert`](Self::insert) do.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -295,7 +296,7 @@ impl<E: TableEntity> Table<E> {
         let attempts = outbox.options.attempts;
         let change = Mutex::new(&mut change);
         let written = backoff::retry(&outbox.store.random, attempts, || async {
-            // Only one attempt runs at a time: the lock never waits.
+            // Only one attempt runs at a time, so the lock never waits.
             let mut change = |e: &mut E| change.lock().unwrap_or_else(PoisonError::into_inner)(e);
             match table.update_entity_at_keys(partition_key, row_key, &mut change).await {
                 Err(error) if error.is_row_missing() => match table.insert(&default).await {
@@ -311,7 +312,7 @@ impl<E: TableEntity> Table<E> {
         written.await?.ok_or_else(|| contended().at_keys(partition_key, row_key))
     }
 
-    /// Refuses an entity that is not the one with these keys in this table.
+    /// Refuses an entity that has other keys or belongs to another table.
     async fn require_keys(&self, entity: &E, keys: (&str, &str)) -> Result<()> {
         let point = entity.point();
         let (home, access) = self.resolve_point(point.as_access()).await?;
@@ -333,8 +334,7 @@ impl<E: TableEntity> Table<E> {
         change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
         let locks = &self.client.outbox().locks;
-        // This only saves lost races between tasks of one client. The ETag protects against all
-        // writers.
+        // This only avoids lost races between tasks of one client. The ETag protects against all writers.
         let lock = vec![locks.key_of_row(&self.name, (partition_key, row_key))];
         locks.run_with_locks(lock, self.update_in_turn(partition_key, row_key, change)).await
     }
@@ -346,7 +346,7 @@ impl<E: TableEntity> Table<E> {
         change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
         let outbox = self.client.outbox();
-        // Only one attempt runs at a time: this lock never waits.
+        // Only one attempt runs at a time, so this lock never waits.
         let change = Mutex::new(change);
         let attempts = outbox.options.attempts;
         let updated = backoff::retry(&outbox.store.random, attempts, || async {
@@ -356,10 +356,10 @@ impl<E: TableEntity> Table<E> {
             let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
             changed.map_err(|reason| self.rejected_error(&stored, reason))?;
             let in_table = |error: Error| error.in_table(&self.name);
-            // Only a check: a changed time must not take the entity to another dated table.
+            // Checks that a changed time does not take the entity to another dated table.
             self.table_of_entity(&stored)?;
             let Some(verb) = plan::update(&stored).map_err(in_table)? else {
-                // As the store has it: skipped fields that were changed are not stored.
+                // Return the stored values: changes of skipped fields are not stored.
                 let value = E::from_row(stored.row()).map_err(in_table)?;
                 return Ok(Attempt::Done(stored.with_value(value)));
             };
@@ -398,8 +398,7 @@ impl<E: TableEntity> Table<E> {
             .map(drop)
     }
 
-    /// Deletes the entity if it exists, whatever its ETag. Returns `true` if it existed. The row need not
-    /// decode.
+    /// Deletes the entity if it exists, whatever its ETag. Returns `true` if it existed. The row need not decode.
     ///
     /// # Errors
     ///
@@ -442,27 +441,27 @@ impl<E: TableEntity> Table<E> {
     async fn commit_change(&self, change: &Change) -> Result<(CommittedChange, BackgroundWork)> {
         let landed =
             commit_changes(self.client.outbox(), &self.name, std::slice::from_ref(change)).await;
-        // The caller wrote one entity and knows of no position in a transaction.
+        // The caller wrote a single entity and knows nothing of positions in a transaction.
         let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
         Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
     }
 
-    /// Puts blind tokens into the keys of a change that lacks them.
+    /// Adds the blind tokens that a change's keys lack.
     pub(super) async fn resolve_change(&self, change: Result<Change>) -> Result<Change> {
         let change = change.map_err(|error| error.in_table(&self.name))?;
         match change.needs_tokens() {
-            // Boxed: few types have tokens in keys, and each write would have room for this future.
+            // Boxed because few types have tokens in keys, and every write would reserve space for this future.
             true => Box::pin(fill_tokens_of_change(self.client.outbox(), &self.name, change)).await,
             false => Ok(change),
         }
     }
 
-    /// Writes an entity. Returns it as the store has it now: read back from the row, so that times are
-    /// cut and skipped fields are empty as they will be on the next read.
+    /// Writes an entity and returns the stored value. The value is decoded from the written row: its times are
+    /// cut and skipped fields are empty, as they will be on the next read.
     async fn put_entity(&self, name: &'static str, change: Result<Change>) -> Result<Stored<E>> {
         let written = async {
             let change = self.resolve_change(change).await?;
-            // Before the write: a verb that took effect cannot fail because its row does not read back.
+            // Decode before the write: a verb that took effect must not fail because its row does not decode.
             let read_back = self.read_back(change.known_primary().ok_or_else(no_answer_error)?)?;
             Ok((read_back, self.commit_change(&change).await?))
         };
@@ -484,7 +483,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// `is_invalid`, naming the property, if the row does not read back as the entity's type.
+    /// Fails with `is_invalid` and the property's name if the row does not decode as the entity's type.
     fn read_back(&self, row: &Row) -> Result<ReadBack<E>> {
         let value = E::from_row(row).map_err(|error| {
             unreadable_value_error(error)
@@ -508,27 +507,27 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// An entity that was read back from a row before the row was written.
+/// An entity that was decoded from a row before the row was written.
 struct ReadBack<E> {
-    // Boxed: the future of every write would have room for it.
+    // Boxed because the future of every write would reserve space for it.
     value: Box<E>,
     row: Row,
 }
 
 impl<E: TableEntity> ReadBack<E> {
-    /// Returns the entity in the row that was written: a commit adds what only the stored entity held, and
+    /// Returns the entity in the written row. A commit may add properties that only the stored entity had, and
     /// the names of blobs.
     fn into_value_of(self, written: &Row) -> E {
         if self.row == *written {
             return *self.value;
         }
-        // What the commit adds was read before, so that it reads again.
+        // The properties that the commit adds were decoded before, so the row decodes.
         E::from_row(written).unwrap_or(*self.value)
     }
 }
 
-/// Returns the error of a value that its own row does not give back. Nothing is stored, so that a row that
-/// cannot be decoded would be the wrong thing to report.
+/// Returns the error for a value that its own row does not decode to. Nothing is stored, so an error about
+/// an undecodable row would be misleading.
 fn unreadable_value_error(error: Error) -> Error {
     if !error.is_decode() {
         return error;

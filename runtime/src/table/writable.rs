@@ -1,5 +1,5 @@
-//! The traits of values that are written in bulk or in a transaction: entities, values of sets,
-//! stored entities, points.
+//! Traits of values that can be written in bulk or in a transaction: entities, values of sets, stored
+//! entities, points.
 
 use std::borrow::Cow;
 
@@ -17,24 +17,24 @@ use crate::{
 /// How a bulk write writes an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BulkVerb {
-    /// Inserts the entity. Fails with `Conflict` if it exists.
+    /// Inserts the entity. Fails with `is_conflict` if it exists.
     Insert,
     /// Inserts the entity or replaces the existing one.
     InsertOrReplace,
 }
 
-/// A planned change of one entity. [`Writable`], [`Rewritable`] and [`Deletable`] make it.
+/// A planned change of one entity, made by [`Writable`], [`Rewritable`] or [`Deletable`].
 #[derive(Debug, Clone)]
 pub struct BulkChange(pub(in crate::table) Change);
 
-/// An entity, a value of a set, or a reference to one: what can be inserted in bulk.
+/// A value that can be inserted in bulk: an entity, a value of a set, or a reference to one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an entity",
     note = "write `#[derive(TableEntity)]` on the struct, or `#[derive(EntitySet)]` on an enum of entities",
     note = "of a `Stored` entity pass `&*stored`, or use `replace`"
 )]
 pub trait Writable {
-    /// Returns the table that is written if the caller names none.
+    /// Returns the table to write to if the caller names none.
     fn table(&self) -> Cow<'static, str>;
 
     /// Plans the write of this entity.
@@ -55,7 +55,7 @@ impl<W: Writable + ?Sized> Writable for &W {
     }
 }
 
-/// Plans the write of an entity. The derives call it.
+/// Plans the write of an entity. Called by the derives.
 ///
 /// # Errors
 ///
@@ -68,14 +68,14 @@ pub fn bulk_change<E: TableEntity>(entity: &E, verb: BulkVerb) -> Result<BulkCha
     .map(BulkChange)
 }
 
-/// A value that can be deleted in bulk: a stored entity, under the ETag that was read, or a point,
+/// A value that can be deleted in bulk. A stored entity is deleted under the ETag that was read, a point
 /// whatever its ETag.
 pub trait Deletable {
-    /// Returns the table that is written if the caller names none.
+    /// Returns the table to write to if the caller names none.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a point that does not name one of its type's dated tables.
+    /// Fails with `is_invalid` for a point that does not determine one of its type's dated tables.
     fn table(&self) -> Result<Cow<'static, str>>;
 
     /// Plans the deletion.
@@ -95,21 +95,21 @@ pub trait Deletable {
     note = "entities and sets of entities can; a projection does not hold the whole row"
 )]
 pub trait Rewritable: Sized {
-    /// Returns the table that is written if the caller names none.
+    /// Returns the table to write to if the caller names none.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row does not say which of its type's dated tables it is in.
+    /// Fails with `is_decode` if the row does not show which of its type's dated tables it is in.
     fn home(stored: &Stored<Self>) -> Result<Cow<'static, str>>;
 
-    /// Plans to replace the entity under the ETag that was read.
+    /// Plans the replacement of the entity under the ETag that was read.
     ///
     /// # Errors
     ///
     /// Fails as a single replacement fails before it is sent.
     fn replacement(stored: &Stored<Self>) -> Result<BulkChange>;
 
-    /// Plans to delete the entity under the ETag that was read.
+    /// Plans the deletion of the entity under the ETag that was read.
     ///
     /// # Errors
     ///

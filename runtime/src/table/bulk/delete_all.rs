@@ -1,4 +1,4 @@
-//! Deleting everything that a query finds.
+//! Deletes everything that a query finds.
 
 use std::{borrow::Cow, fmt};
 
@@ -18,12 +18,11 @@ use crate::{
     },
 };
 
-/// A deletion of everything that a query finds, which [`Query::delete_all`] makes and which runs when
-/// it is awaited.
+/// Deletes everything that a query finds. [`Query::delete_all`] returns it, and it runs when it is awaited.
 ///
-/// Each entity is deleted with its copies and list entries, under the ETag with which it was found, up
-/// to 100 rows in one transaction. An entity that another writer changed in between is left, and the
-/// report names it; one that is gone counts as deleted. The deletion can be stopped at any time: run
+/// Each entity is deleted together with its copies and list entries, under the ETag that the query read. A
+/// transaction deletes up to 100 rows. An entity that another writer changed in between is kept and listed in
+/// the report. An entity that is already gone counts as deleted. You can stop the deletion at any time and run
 /// it again to delete the rest.
 #[must_use = "nothing is deleted before it is awaited"]
 pub struct DeleteAll<Q, T> {
@@ -44,8 +43,8 @@ impl<Q, T> fmt::Debug for DeleteAll<Q, T> {
 impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
     /// Deletes every entity that the query finds, when the result is awaited.
     ///
-    /// An error of the first page is the error of the whole; a later one is the last failure in the
-    /// report, after which no further page is read.
+    /// If the first page cannot be read, the whole deletion fails. If a later page cannot be read, the deletion
+    /// stops, and the error is the last failure in the report.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -74,7 +73,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
 }
 
 impl<Q, T> DeleteAll<Q, T> {
-    /// Sets how many transactions may be in flight; default 8.
+    /// Sets how many transactions may be in flight. The default is 8.
     pub fn concurrency(self, transactions: usize) -> Self {
         // With 0, the first transaction would wait for ever.
         Self { concurrency: transactions.max(1), ..self }
@@ -105,7 +104,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
             {
                 Ok(page) => page,
                 Err(error) if is_first => return Err(error),
-                // Rows of earlier pages are deleted or on their way: the report tells which.
+                // Rows of earlier pages are deleted or on their way, so the error goes into the report.
                 Err(error) => {
                     pipeline.add_item(origin.table.clone(), Err(error), true).await;
                     break;
@@ -113,7 +112,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
             };
             for item in page.items {
                 let (table, removal) = match item {
-                    // The rows of a window are in several tables.
+                    // A query over a window of times reads several tables.
                     Ok(stored) if query.request.tables.is_some() => {
                         let table = T::home(&stored).map(Cow::into_owned);
                         let removal = T::removal(&stored);
@@ -127,7 +126,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
                         (origin.table.clone(), removal)
                     }
                 };
-                // The row is to be gone: it does not matter who deleted it.
+                // Only the absence of the row matters, not who deleted it.
                 pipeline.add_item(table, removal.map(|change| change.0), true).await;
             }
             pages.continue_at(page.next);

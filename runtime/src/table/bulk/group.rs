@@ -1,4 +1,4 @@
-//! Gathering the changes of a bulk write into groups: one partition and one transaction each.
+//! Gathers the changes of a bulk write into groups, each for one partition and one transaction.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -28,13 +28,13 @@ pub(super) struct ChangeGroup {
     pub(super) partition_key: String,
     pub(super) changes: Vec<Change>,
     pub(super) items: Vec<InputPosition>,
-    /// The RowKeys of the primaries that the changes write.
+    /// The RowKeys of the primary entities that the changes write.
     primary_row_keys: HashSet<String>,
     operations: usize,
     bytes: usize,
     /// When the group was opened.
     opened: Instant,
-    /// Rows that the transaction needs once for all changes: the fence, a claim.
+    /// Rows that the transaction needs once for all changes, such as the fence or a claim.
     shared_rows: usize,
 }
 
@@ -53,12 +53,12 @@ impl ChangeGroup {
         }
     }
 
-    /// Returns whether one more change fits: by operations, by bytes, and because no other change of
-    /// the group writes one of its rows.
+    /// Returns whether one more change fits: the operations, the bytes, and no row that another change of
+    /// the group already writes.
     fn has_room_for_change(&self, change: &Change, (operations, bytes): (usize, usize)) -> bool {
         let shared_rows = change.shared_framework_row_count();
-        // The size is an estimate, so that a group stays some way below the limit of bytes. One
-        // that proves too large is halved, which costs more requests.
+        // The size is an estimate, hence the margin below the limit of bytes. A group that is still too
+        // large is halved, which costs more requests.
         self.operations + operations + self.shared_rows.max(shared_rows) <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
             && !change
@@ -76,25 +76,25 @@ impl ChangeGroup {
         self.bytes += bytes;
     }
 
-    /// Returns whether two groups write one entity or may write one list, so that they cannot be in
-    /// flight together.
+    /// Returns whether two groups may write the same entity or list. Such groups must not be in flight
+    /// together.
     pub(super) fn may_write_same_rows(&self, other: &Self) -> bool {
         self.table == other.table
             && self.partition_key == other.partition_key
-            // Which list a change leaves can show only when its entity is read: any two changes of
-            // a partition may share one.
+            // Only a read of the entity shows which list a change leaves. Any two changes of a
+            // partition may therefore share a list.
             && (self.may_write_local_lists()
                 || other.may_write_local_lists()
                 || !self.primary_row_keys.is_disjoint(&other.primary_row_keys))
     }
 
-    /// Returns whether the group has the change of an input item.
+    /// Returns whether the group contains the change of an input item.
     pub(super) fn has_item(&self, index: u64) -> bool {
         // Items are added in the order of the input.
         self.items.binary_search_by_key(&index, |item| item.index).is_ok()
     }
 
-    /// Returns the position in the input of the entity that the group moves to these keys of its primary.
+    /// Returns the input position of the entity whose primary the group moves to these keys.
     pub(super) fn index_of_move_to(&self, partition_key: &str, row_key: &str) -> Option<u64> {
         if self.partition_key != partition_key || !self.primary_row_keys.contains(row_key) {
             return None;
@@ -116,8 +116,8 @@ impl ChangeGroup {
         self.changes.iter().any(Change::may_write_local_lists)
     }
 
-    /// Clones the changes and their input items. Leaves out what decides whether another change
-    /// fits, since none is added to the clone.
+    /// Clones the changes and their input items. Does not clone the state that decides whether another
+    /// change fits, because nothing is added to the clone.
     pub(super) fn clone_changes(&self) -> Self {
         let mut clone = Self::new(&self.table, &self.partition_key);
         clone.changes.clone_from(&self.changes);
@@ -125,7 +125,7 @@ impl ChangeGroup {
         clone
     }
 
-    /// Removes the change at a position, so that the others can be sent again. Returns the change and
+    /// Removes the change at `position`, so the remaining changes can be sent again. Returns the change and
     /// its input item, or `None` for a position beyond the end.
     pub(super) fn remove_change(&mut self, position: usize) -> Option<(InputPosition, Change)> {
         if position >= self.items.len() {
@@ -149,27 +149,26 @@ impl Splittable for ChangeGroup {
     }
 }
 
-/// The groups that take further changes: one for each partition.
+/// The groups that still accept changes, one for each partition.
 #[derive(Debug, Default)]
 pub(super) struct OpenGroups {
     by_partition: HashMap<(String, String), ChangeGroup>,
     changes: usize,
 }
 
-/// Changes that wait in open groups; with more, all groups are sent as they are, so that memory
-/// stays bounded.
+/// The most changes that may wait in open groups. When it is reached, all groups are sent, which bounds
+/// the memory.
 const MAX_WAITING: usize = 20_000;
 
 impl OpenGroups {
-    /// Returns whether the group of a partition has the change of an input item.
+    /// Returns whether the group of a partition contains the change of an input item.
     pub(super) fn has_item(&self, table: &str, partition_key: &str, index: u64) -> bool {
         let key = (table.to_owned(), partition_key.to_owned());
         self.by_partition.get(&key).is_some_and(|group| group.has_item(index))
     }
 
     /// Adds a change of this size to the group of its partition. Returns the groups that must be sent now: the
-    /// partition's earlier group if the change does not fit into it, and all groups if too many
-    /// changes wait.
+    /// partition's earlier group if the change does not fit into it, or all groups if too many changes wait.
     pub(super) fn add_change_and_take_ready(
         &mut self,
         table: String,
@@ -204,8 +203,8 @@ impl OpenGroups {
         ready
     }
 
-    /// Returns the moment at which the oldest group will have been open for `linger`. Returns `None`
-    /// if no group is open, or if the clock cannot express that moment.
+    /// Returns when the oldest group will have been open for `linger`. Returns `None` if no group is open or
+    /// the clock cannot represent that time.
     pub(super) fn next_due_time(&self, linger: Duration) -> Option<Instant> {
         self.by_partition.values().map(|group| group.opened).min()?.checked_add(linger)
     }
@@ -218,7 +217,7 @@ impl OpenGroups {
         due
     }
 
-    /// Returns table and partition of every open group that records work in the outbox.
+    /// Returns the table and partition of every open group that records work in the outbox.
     pub(super) fn partitions_to_register(&self) -> impl Iterator<Item = (String, String)> {
         self.by_partition.values().filter_map(ChangeGroup::partition_to_register)
     }

@@ -1,11 +1,11 @@
-//! Writing many rows in entity group transactions, one group of rows of one partition each: splits a
-//! group that is too large, and retries one that lost a race.
+//! Writes many rows in entity group transactions, one per group of rows of a partition. Splits groups that
+//! are too large and retries groups that lost a race.
 
 use std::future::Future;
 
 use crate::{error::Result, random::RandomSource, store::backoff};
 
-/// Lost races before a group is split: a smaller transaction is raced less.
+/// Lost races before a group is split. A smaller transaction loses fewer races.
 const RACES_BEFORE_SPLIT: u32 = 3;
 
 /// Rows of one partition that are written in one transaction.
@@ -28,15 +28,15 @@ impl<T> Splittable for Vec<T> {
     }
 }
 
-/// The outcome of one attempt to write a group.
+/// The outcome of an attempt to write a group.
 pub(crate) enum GroupWriteOutcome<G> {
     /// Nothing of the group is left to write.
     Done,
     /// The group does not fit into one transaction. It has more than one row.
     TooLarge(G),
-    /// Another writer was first; these rows are left, as they are stored now.
+    /// Another writer was first. These rows are left to write, in their currently stored versions.
     LostRace(G),
-    /// A row that failed was taken out, and the rows that are left can be written at once.
+    /// A failed row was taken out. The remaining rows can be written at once.
     Rest(G),
 }
 
@@ -52,18 +52,18 @@ pub(crate) trait GroupWriter {
     ) -> impl Future<Output = Result<GroupWriteOutcome<Self::Group>>> + Send;
 }
 
-/// Writes groups in their order. Halves a group that is too large or was raced three times, and
-/// waits a random time after each lost race.
+/// Writes groups in order. Halves a group that is too large or has lost three races, and waits a random
+/// time after each lost race.
 ///
 /// # Errors
 ///
-/// Fails with the first error of the writer; `is_contended` if one group lost 16 races.
+/// Fails with the first error of the writer, and with `is_contended` if a group lost 16 races.
 pub(crate) async fn write_groups_in_order<W: GroupWriter>(
     writer: &mut W,
     random: &RandomSource,
     groups: impl IntoIterator<Item = W::Group, IntoIter: DoubleEndedIterator>,
 ) -> Result<()> {
-    // A stack with the first group on top, so that the halves of a group come before later groups.
+    // The first group is on top of the stack, so both halves of a group are written before later groups.
     let mut waiting: Vec<(W::Group, u32)> =
         groups.into_iter().rev().map(|group| (group, 0)).collect();
     while let Some((group, races)) = waiting.pop() {

@@ -1,5 +1,5 @@
-//! Remembers the entities that a bulk rewrite has handled and that its query may find again, so that it changes
-//! each once.
+//! Remembers the entities that a bulk rewrite has handled and that its query may find again. Each entity is
+//! changed once.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
@@ -10,37 +10,37 @@ use crate::{
     query::request::Request,
 };
 
-/// Entities that are remembered at a time for each of two reasons: each takes some 150 bytes of memory.
+/// The most entities that are remembered at a time for each of two reasons. Each takes about 150 bytes.
 const MAX_REMEMBERED: usize = 1_000_000;
 
-/// The entities of one run that its query may find again.
+/// The entities of a run that its query may find again.
 #[derive(Debug)]
 pub(super) struct HandledEntities {
-    /// The index or list that the query reads; `None` if it reads primaries.
+    /// The index or list that the query reads, or `None` if it reads primaries.
     family: Option<&'static Family>,
-    /// Whether the store returns rows in the order of their keys.
+    /// Whether the store returns rows in key order.
     is_ordered: bool,
-    /// Whether the query finds entities through copies or lists: several rows may lead to one entity, some of
-    /// them for a while only.
+    /// Whether the query finds entities through copies or lists. Several rows may then lead to one entity, some of
+    /// them only temporarily.
     finds_copies: bool,
     /// Whether the query finds entities that the run has changed.
     finds_changed: bool,
-    /// Hashes of table, PartitionKey and RowKey of the first primaries whose changes were planned in a query of
-    /// copies. A stale copy whose change is refused says nothing of its primary.
+    /// Hashes of the table, PartitionKey and RowKey of the first primaries whose changes were planned in a query of
+    /// copies. A stale copy whose change was refused proves nothing about its primary.
     first: HashSet<String>,
-    /// The same of later primaries, if a copy or list entry of theirs moves ahead. Each is forgotten when it is
-    /// found again.
+    /// Hashes of later primaries that have a copy or list entry which moves ahead of the query. Each hash is
+    /// removed when its entity is found again.
     moved_copies: HashSet<String>,
-    /// By the hash of a primary's new keys, the positions in the input of the entities whose changes move
-    /// their primaries there. Of several changes, all but one may fail.
+    /// Maps the hash of a primary's new keys to the input positions of the entities whose changes move their
+    /// primaries there. All but one of several such changes may fail.
     moved_primaries: HashMap<String, Vec<u64>>,
-    /// The earlier keys of moved primaries whose write lost its answer, by position in the input.
+    /// The earlier keys of moved primaries for which the answer to the write was lost, by input position.
     in_doubt: HashMap<u64, (String, String)>,
     most: usize,
 }
 
 impl HandledEntities {
-    /// Remembers nothing, for writes without a query.
+    /// Creates a value that remembers nothing, for writes without a query.
     pub(super) fn without_query() -> Self {
         Self {
             family: None,
@@ -55,7 +55,7 @@ impl HandledEntities {
         }
     }
 
-    /// Has remembered nothing yet, for the entities of a query.
+    /// Creates an empty value for the entities of a query.
     pub(super) fn of_query(query: &Request) -> Self {
         let family = query.family();
         Self {
@@ -67,7 +67,7 @@ impl HandledEntities {
         }
     }
 
-    /// Returns whether no entity that the query finds can be one that the run has handled.
+    /// Returns whether the query can no longer find an entity that the run has handled.
     pub(super) fn finds_all_once(&self) -> bool {
         !self.finds_copies && self.moved_primaries.is_empty()
     }
@@ -81,12 +81,12 @@ impl HandledEntities {
         self.first.contains(&hash) || self.moved_copies.remove(&hash)
     }
 
-    /// Remembers the entity at position `index` of the input if the query may find it again: it reads copies, or
-    /// the change moves the entity ahead.
+    /// Remembers the entity at input position `index` if the query may find it again, because it reads copies or
+    /// because the change moves the entity ahead.
     ///
     /// # Errors
     ///
-    /// `is_too_large` if too many entities are ahead: the change must not be written then.
+    /// Fails with `is_too_large` if too many entities are ahead. The change must then not be written.
     pub(super) fn note_change(&mut self, table: &str, change: &Change, index: u64) -> Result<()> {
         if self.finds_copies && self.first.len() < self.most {
             self.first.insert(hash_of(table, change.keys()));
@@ -113,13 +113,13 @@ impl HandledEntities {
         Ok(())
     }
 
-    /// Forgets that the change moves the primary of the entity at position `index` of the input, since it failed
-    /// with `error`. If the answer was lost, notes that it may have moved.
+    /// Forgets the move of the primary of the entity at input position `index`, because its change failed with
+    /// `error`. If the answer was lost, notes that the primary may have moved.
     pub(super) fn note_failure(&mut self, table: &str, change: &Change, index: u64, error: &Error) {
         let Some(keys) = self.keys_if_moved_ahead(change) else { return };
         let earlier = change.keys();
         if earlier == keys {
-            // Its primary tells the entity again, whatever became of the change.
+            // The query finds the entity again through its primary, whether or not the change was written.
         } else if error.is_answer_lost() {
             self.in_doubt.insert(index, (earlier.0.to_owned(), earlier.1.to_owned()));
         } else {
@@ -131,19 +131,19 @@ impl HandledEntities {
         change.keys_if_moved_ahead(self.family, self.is_ordered).filter(|_| self.finds_changed)
     }
 
-    /// Returns the positions in the input of the entities whose changes move their primaries to these keys.
+    /// Returns the input positions of the entities whose changes move their primaries to these keys.
     pub(super) fn indexes_at(&self, table: &str, keys: (&str, &str)) -> Vec<u64> {
         self.moved_primaries.get(&hash_of(table, keys)).cloned().unwrap_or_default()
     }
 
-    /// Returns the earlier keys of the primary of the entity at position `index` of the input if the answer to its
-    /// change was lost.
+    /// Returns the earlier primary keys of the entity at input position `index` if the answer to its change was
+    /// lost.
     pub(super) fn earlier_keys_in_doubt(&self, index: u64) -> Option<&(String, String)> {
         self.in_doubt.get(&index)
     }
 
-    /// Forgets the entity at position `index` of the input, whose primary was to move to these keys. Returns
-    /// whether it was remembered.
+    /// Forgets the entity at input position `index`, whose primary was to move to these keys. Returns whether it
+    /// was remembered.
     pub(super) fn forget_moved_primary(
         &mut self,
         table: &str,
@@ -217,14 +217,14 @@ mod tests {
         assert!(!moved.forget_moved_primary("Staff", ("Sales", "a_06"), 1), "found once");
         moved.note_change("Staff", &renamed(7, 8), 5).unwrap();
 
-        // Two were on their way to 7: one may fail, and an answer may be lost.
+        // Two changes were moving entities to 7. One may fail, or its answer may be lost.
         assert_eq!(moved.indexes_at("Staff", ("Sales", "a_07")), [2, 3]);
         let conflict = Error::service(ServiceCode::EntityAlreadyExists, "taken");
         moved.note_failure("Staff", &renamed(5, 7), 3, &conflict);
         moved.note_failure("Staff", &renamed(6, 7), 2, &Error::new(ErrorKind::Backend, "lost"));
         assert_eq!(moved.indexes_at("Staff", ("Sales", "a_07")), [2]);
 
-        // Without an order, a smaller key may come later, too.
+        // In an unordered store, a smaller key may also come later.
         let mut moved = of_primaries(false);
         moved.note_change("Staff", &renamed(5, 4), 6).unwrap();
         moved.note_change("Staff", &renamed(5, 5), 7).unwrap();

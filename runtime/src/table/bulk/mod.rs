@@ -1,4 +1,4 @@
-//! Bulk writes: many entities, gathered by partition into transactions as full as the service and the
+//! Bulk writes: entities are gathered by partition into transactions that are as full as the service and the
 //! waiting time allow.
 
 pub(crate) mod report;

@@ -1,5 +1,5 @@
-//! A bulk write at work: gathers changes into groups, keeps several transactions in flight, and
-//! collects their outcomes.
+//! Runs a bulk write: gathers changes into groups, keeps several transactions in flight, and collects
+//! their outcomes.
 
 use std::{
     future::Future,
@@ -36,7 +36,7 @@ use crate::{
     timers,
 };
 
-/// Partitions of open groups that are registered together with one that is sent.
+/// The most partitions of open groups that are registered together with a group that is sent.
 const REGISTERED_AHEAD: usize = 1_600;
 
 /// Gathers the changes of one bulk write and sends them.
@@ -56,11 +56,11 @@ pub(super) struct Pipeline {
     report: BulkReport,
     /// The entities that another writer changed first.
     lost_races: Vec<LostRace>,
-    /// The entities that the query of a rewrite may find again. Other writes have no query.
+    /// The entities that the query of a rewrite may find again. Empty for writes without a query.
     pub(super) handled: HandledEntities,
 }
 
-/// The result of one group, whatever number of transactions it took.
+/// The result of one group, however many transactions it took.
 #[derive(Default)]
 struct Outcome {
     number: u64,
@@ -95,8 +95,8 @@ impl Pipeline {
         }
     }
 
-    /// Adds the write of the next input item to the group of its partition, or records the error
-    /// that prevents the write. Sends the groups that are full.
+    /// Adds the write of the next input item to the group of its partition, or records the error that prevents
+    /// the write. Sends groups that are full.
     pub(super) async fn add_item(
         &mut self,
         table: String,
@@ -106,7 +106,7 @@ impl Pipeline {
         let change = match verb {
             Ok(verb) => {
                 let client = self.client.clone();
-                // A transaction in flight may hold the request for the key that this change needs.
+                // A transaction in flight may hold the key request that this change waits for.
                 let filled = fill_tokens_of_change(client.outbox(), &table, verb);
                 self.drive_transactions_while(filled).await
             }
@@ -115,7 +115,7 @@ impl Pipeline {
         self.add_change(table, change, done_when_missing).await;
     }
 
-    /// Adds the next input item as [`add_item`](Self::add_item) does, as a change with complete keys.
+    /// Adds a change with complete keys as the next input item, as [`add_item`](Self::add_item) does.
     pub(super) async fn add_change(
         &mut self,
         table: String,
@@ -142,15 +142,15 @@ impl Pipeline {
         }
     }
 
-    /// Waits for the next input while transactions are in flight. Sends every group that is open for
-    /// `linger` meanwhile.
+    /// Waits for the next input while transactions are in flight. Meanwhile, sends every group that has been
+    /// open for `linger`.
     pub(super) async fn wait_for_input<T>(
         &mut self,
         input: impl Future<Output = T>,
         linger: Duration,
     ) -> T {
         let mut input = pin!(input);
-        // Input that is ready needs no timer, and no group waits for it.
+        // Input that is ready needs no timer, and no group has to wait for it.
         if let Some(item) = poll_immediate(input.as_mut()).await {
             return item;
         }
@@ -184,12 +184,14 @@ impl Pipeline {
         future.await
     }
 
-    /// Returns whether this run has handled an entity of the query before: through another row, or at the keys from
-    /// which the run moved it ahead. Waits for a transaction in flight that may have moved it.
+    /// Returns whether this run has already handled an entity of the query, through another row or at the keys
+    /// that the entity had before the run moved it ahead. Waits for a transaction in flight that may have moved
+    /// the entity.
     ///
     /// # Errors
     ///
-    /// Fails if a write that lost its answer may have moved it here, and the read that tells this fails.
+    /// Fails if an earlier write may have moved the entity here, its answer was lost, and the row that would
+    /// decide this cannot be read.
     pub(super) async fn was_handled<T: Rewritable>(
         &mut self,
         stored: &Stored<T>,
@@ -205,7 +207,7 @@ impl Pipeline {
             return Ok(true);
         }
         for index in self.handled.indexes_at(&rewrite.table, keys) {
-            // A change that is not sent has moved nothing.
+            // A change that was not sent has moved nothing.
             if self.open.has_item(&rewrite.table, partition_key, index) {
                 continue;
             }
@@ -221,8 +223,8 @@ impl Pipeline {
         Ok(false)
     }
 
-    /// Returns whether a change that was sent and did not fail moved its entity. After a lost answer, the row at
-    /// the earlier keys tells this.
+    /// Returns whether a change that was sent and did not fail moved its entity. If the answer was lost, reads
+    /// the row at the earlier keys to find out.
     async fn has_moved(&mut self, table: &str, index: u64) -> Result<bool> {
         let Some((partition_key, row_key)) = self.handled.earlier_keys_in_doubt(index).cloned()
         else {
@@ -233,7 +235,7 @@ impl Pipeline {
         Ok(self.drive_transactions_while(read).await?.is_none())
     }
 
-    /// Sends groups. Registers their partitions in the outbox first, where that is needed.
+    /// Sends groups after registering their partitions in the outbox where needed.
     async fn send_all_groups(&mut self, groups: Vec<ChangeGroup>) {
         let outbox = self.client.outbox();
         let is_new =
@@ -241,13 +243,13 @@ impl Pipeline {
         let partitions = groups.iter().filter_map(ChangeGroup::partition_to_register);
         let mut partitions: Vec<_> = partitions.filter(is_new).collect();
         if !partitions.is_empty() {
-            // The partitions of the open groups will need a registration too, and many together
-            // cost little more than one.
+            // The partitions of the open groups will need a registration too. Registering many
+            // partitions together costs little more than one.
             let waiting = self.open.partitions_to_register().filter(is_new);
             partitions.extend(waiting.take(REGISTERED_AHEAD));
             partitions.sort_unstable();
             partitions.dedup();
-            // A single partition is registered by the commit of its group.
+            // The commit of a group registers its own partition.
             if partitions.len() > 1 {
                 let registered = register_partitions_boxed(self.client.clone(), partitions);
                 self.drive_transactions_while(registered).await;
@@ -258,7 +260,7 @@ impl Pipeline {
         }
     }
 
-    /// Sends a group as soon as there is room, and no transaction in flight writes one of its rows.
+    /// Sends a group once there is room and no transaction in flight writes any of its rows.
     async fn send_group(&mut self, group: ChangeGroup) {
         while self.in_flight.len() >= self.concurrency
             || self.groups_in_flight.iter().any(|(_, other)| other.may_write_same_rows(&group))
@@ -289,7 +291,7 @@ impl Pipeline {
             let index = item.index;
             self.handled.note_failure(&outcome.table, &change, index, &error);
             if error.is_superseded() {
-                // The error may name another row: a later part of a wide entity, or a copy.
+                // The error may name another row, such as a later part of a wide entity or a copy.
                 let (partition_key, row_key) = change.keys();
                 let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
                 let followers = Vec::new();
@@ -313,8 +315,8 @@ impl Pipeline {
         }
     }
 
-    /// Writes all changes that still wait in groups. Then reads, changes and writes again each
-    /// entity whose write failed because another writer had changed or deleted it first.
+    /// Writes all changes that still wait in groups. Then reads, changes and writes every entity again whose
+    /// write failed because another writer had changed or deleted it.
     pub(super) async fn retry_lost_races<T: Rewritable>(
         &mut self,
         rewrite: &mut Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
@@ -330,7 +332,7 @@ impl Pipeline {
                     false if keys_are_taken => rewrite.end_as_deleted(&lost),
                     false => rewrite.change_entity_again(&lost, handled, requests).await,
                 };
-            // The second attempt decides, and replaces the failure of the first.
+            // The second attempt decides and replaces the failure of the first.
             self.report.failed.retain(|failure| failure.index != index);
             match result {
                 Ok(()) => self.report.done += 1,
@@ -340,7 +342,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns whether this run moved another entity to the keys of one that lost a race, which was deleted then.
+    /// Returns whether this run moved another entity to the keys of an entity that lost its race by being deleted.
     fn are_keys_taken(&self, lost: &LostRace, table: &str) -> bool {
         let has_failed = |index| self.report.failed.iter().any(|failure| failure.index == index);
         let moved_before = self.handled.indexes_at(table, (&lost.partition_key, &lost.row_key));
@@ -355,8 +357,8 @@ impl Pipeline {
     }
 }
 
-/// Returns whether a change failed because its entity does not exist. A wide entity exists as long as its
-/// first part does, whose keys are those of the change.
+/// Returns whether a change failed because its entity does not exist. A wide entity exists if its first part
+/// does, and the change has that part's keys.
 fn is_entity_missing(error: &Error, change: &Change) -> bool {
     error.is_row_missing() && error.keys().is_none_or(|keys| keys == change.keys())
 }
@@ -373,18 +375,18 @@ fn register_partitions_boxed(
 async fn write_group(client: Client, number: u64, group: Arc<ChangeGroup>) -> Outcome {
     let outcome = Outcome { number, table: group.table.clone(), ..Outcome::default() };
     let mut writer = ChangeWriter { client: &client, kept: KeptClaims::default(), outcome };
-    // The writer records every failure for its item: the result holds none.
+    // The writer records each failure for its item, so the result holds no error.
     drop(write_groups_in_order(&mut writer, &client.store().random, [group.clone_changes()]).await);
-    // Boxed: few groups have anything to give back.
+    // Boxed because few groups have reservations to release.
     Box::pin(writer.kept.release_all(client.outbox())).await;
     writer.outcome
 }
 
-/// Commits the changes of groups. A change that fails is recorded and taken out, so that it does not
-/// keep the others from being written.
+/// Commits the changes of a group. A change that fails is recorded and taken out, which lets the other
+/// changes be written.
 struct ChangeWriter<'c> {
     client: &'c Client,
-    /// What the changes of the group have reserved, while refused ones are taken out.
+    /// Unique values that the group's changes have reserved. They are kept while failed changes are taken out.
     kept: KeptClaims,
     outcome: Outcome,
 }
@@ -425,8 +427,7 @@ impl GroupWriter for ChangeWriter<'_> {
                 let error = error.without_operation();
                 outcome.failed.push(FailedChange { item, change, error });
             }
-            // An error without a position concerns every change alike, as that of a lost answer
-            // does.
+            // An error without a position, such as a lost answer, applies to every change.
             None => {
                 let failed = group.items.into_iter().zip(group.changes);
                 outcome.failed.extend(failed.map(|(item, change)| FailedChange {
@@ -444,7 +445,7 @@ impl GroupWriter for ChangeWriter<'_> {
     }
 }
 
-/// Returns whether the group only deletes entities of a dated table that does not exist: the table was
+/// Returns whether the group only deletes entities of a dated table that does not exist. The table was
 /// dropped together with its entities.
 fn is_group_gone(client: &Client, group: &ChangeGroup, error: &Error) -> bool {
     let case = client.store().table_case();

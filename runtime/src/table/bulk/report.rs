@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Entities that are written.
+    /// Entities that were written.
     pub done: u64,
-    /// Entities that failed so far. An update that another writer was faster than counts until it is made again.
+    /// Entities that have failed so far. Includes updates that lost a race, until they are tried again.
     pub failed: u64,
-    /// Requests to write entities: transactions and single writes. Reads, and rows that the library
-    /// writes for itself, are not counted; `Client::usage` counts all.
+    /// Requests that wrote entities: transactions and single writes. Does not count reads or the library's own
+    /// rows, which are included in `Client::usage`.
     pub requests: u64,
 }
 
@@ -19,10 +19,10 @@ pub struct Progress {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The position of the entity in the input, counted from 0; of an update, among the items of the query, without
-    /// the entities that it found again.
+    /// The position of the entity in the input, counted from 0. For an update, the position among the items of the
+    /// query, without the entities that the query found again.
     pub index: u64,
-    /// The error because of which the entity was not written.
+    /// The error that prevented the write.
     pub error: Error,
 }
 
@@ -30,12 +30,12 @@ pub struct Failure {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct BulkReport {
-    /// Entities that are written.
+    /// Entities that were written.
     pub done: u64,
-    /// Entities that are not written, in the order of the input.
+    /// Entities that were not written, in input order.
     pub failed: Vec<Failure>,
-    /// Requests to write entities: transactions and single writes. Reads, and rows that the library
-    /// writes for itself, are not counted; `Client::usage` counts all.
+    /// Requests that wrote entities: transactions and single writes. Does not count reads or the library's own
+    /// rows, which are included in `Client::usage`.
     pub requests: u64,
 }
 
@@ -59,8 +59,8 @@ impl BulkReport {
     ///
     /// # Errors
     ///
-    /// Returns the error of the first entity that was not written; its position is
-    /// [`failed_index`](Error::failed_index).
+    /// Returns the error of the first entity that was not written. [`failed_index`](Error::failed_index) returns
+    /// the entity's position.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -75,7 +75,7 @@ impl BulkReport {
         match self.failed.first() {
             None => Ok(self),
             Some(first) => {
-                // Beyond `usize` only on a platform of 32 bits, after four billion entities.
+                // Exceeds `usize` only on a 32-bit platform, after four billion entities.
                 let index = usize::try_from(first.index).unwrap_or(usize::MAX);
                 Err(first.error.clone().at_operation(index))
             }

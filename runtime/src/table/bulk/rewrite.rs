@@ -1,4 +1,4 @@
-//! Changing entities that a query found, and changing those again that another writer changed first.
+//! Changes entities that a query found, and tries again those that another writer changed first.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -23,8 +23,8 @@ pub(super) struct Rewrite<T, F> {
     /// How the rows of the query are decrypted.
     pub(super) read_as: ReadAs,
     pub(super) change: F,
-    /// Returns whether another writer left nothing to do. Receives the entity as it is now; `None`
-    /// if it was deleted.
+    /// Returns whether another writer left nothing to do. Receives the current entity, or `None` if it was
+    /// deleted.
     pub(super) is_done: fn(Option<&Stored<T>>) -> bool,
 }
 
@@ -34,25 +34,26 @@ pub(super) struct LostRace {
     pub(super) index: u64,
     pub(super) partition_key: String,
     pub(super) row_key: String,
-    /// The positions of entities whose changes were sent later and move them to these keys.
+    /// The positions of entities whose changes were sent later and move the entities to these keys.
     pub(super) followers: Vec<u64>,
 }
 
 impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
-    /// Returns the keys of the primary of an entity that the query found; `None` if its copy does not tell them.
+    /// Returns the primary keys of an entity that the query found, or `None` if its copy does not contain them.
     pub(super) async fn primary_keys(&self, stored: &Stored<T>) -> Option<(String, String)> {
         let owned =
             |(partition_key, row_key): (&str, &str)| (partition_key.to_owned(), row_key.to_owned());
         if stored.copy_family().is_none() {
             return Some(owned((stored.partition_key(), stored.row_key())));
         }
-        // A deletion names the primary of the copy. A copy that names none is reported by its change.
+        // The planned deletion contains the keys of the primary. For a copy without them, the change fails and is
+        // reported.
         let removal = T::removal(stored).ok()?;
         let removal = fill_tokens_of_change(self.client.outbox(), &self.table, removal.0).await;
         removal.ok().map(|removal| owned(removal.keys()))
     }
 
-    /// Changes an entity and plans its replacement under the ETag that was read, with complete keys.
+    /// Changes an entity and plans its replacement under the ETag that was read. Completes the keys.
     pub(super) async fn plan_change(&mut self, stored: Stored<T>) -> Result<Change> {
         let verb = self.apply_and_plan(stored)?;
         fill_tokens_of_change(self.client.outbox(), &self.table, verb).await
@@ -70,11 +71,11 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         }
     }
 
-    /// Ends the rewrite of an entity that was deleted before it was written.
+    /// Handles an entity that was deleted before it was written.
     ///
     /// # Errors
     ///
-    /// Fails with `is_not_found` unless the deletion left nothing to do.
+    /// Fails with `is_not_found`, unless the deletion left nothing to do.
     pub(super) fn end_as_deleted(&self, lost: &LostRace) -> Result<()> {
         match (self.is_done)(None) {
             true => Ok(()),
@@ -82,12 +83,12 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         }
     }
 
-    /// Reads one entity, changes it and writes it, and begins again if another writer changed the
-    /// entity in between. Increases `requests` by the number of writes.
+    /// Reads one entity, changes it and writes it. Starts again if another writer changed the entity in
+    /// between. Increases `requests` by the number of writes.
     ///
     /// # Errors
     ///
-    /// Fails with `is_contended` after 16 lost races, with `is_not_found` if the entity was deleted.
+    /// Fails with `is_contended` after 16 lost races, and with `is_not_found` if the entity was deleted.
     pub(super) async fn change_entity_again(
         &mut self,
         lost: &LostRace,
@@ -97,7 +98,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         let LostRace { index, partition_key, row_key, .. } = lost;
         let (client, table, read_as) = (self.client.clone(), self.table.clone(), self.read_as);
         let locate = |error: Error| error.in_table(&table).at_keys(partition_key, row_key);
-        // The attempts follow each other, so that nobody ever waits for the lock.
+        // Attempts run one after another, so nothing ever waits for the lock.
         let shared = Mutex::new((self, handled, requests));
         let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
         let (client, table, lock, locate) = (&client, &table, &lock, &locate);
@@ -119,7 +120,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             };
             lock().1.note_failure(table, &changes[0], *index, &error);
             match error.is_superseded() {
-                // Changed or deleted since it was read: the next read tells which.
+                // Another writer changed or deleted the entity, and the next read finds out which.
                 true => Ok(Attempt::Raced),
                 false => Err(error.without_operation()),
             }

@@ -1,4 +1,4 @@
-//! Bulk writes as the user starts them: options, and one method for each kind of input.
+//! The public face of bulk writes: options, and one method for each kind of input.
 
 use std::{fmt, time::Duration};
 
@@ -22,18 +22,18 @@ use crate::{
     },
 };
 
-/// How long a change of a slow stream waits for others of its partition: longer than a stream pauses
-/// between two packets of the network, shorter than a reader notices.
+/// How long a change from a slow stream waits for other changes of its partition. It is longer than the gap
+/// between two network packets and too short for users to notice.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// A bulk write: groups entities by partition, splits groups by count and bytes, and keeps several
+/// Writes many entities. Groups them by partition, splits groups by count and bytes, and keeps several
 /// transactions in flight.
 ///
-/// It is not atomic as a whole: the report names what failed, and the rest is written. Changes of one
-/// entity are written in the order of the input.
+/// A bulk write is not atomic. The report lists the entities that failed, and all others are written. Changes
+/// of one entity are written in input order.
 ///
-/// A change waits until its partition has a hundred, until the input ends, or, while the input is a
-/// stream that has nothing to give, for [`linger`](Self::linger).
+/// A change waits until its partition has a hundred changes or the input ends. While an input stream has
+/// nothing to offer, the change waits no longer than [`linger`](Self::linger).
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -68,7 +68,7 @@ impl fmt::Debug for Bulk {
 }
 
 impl Client {
-    /// Starts a bulk write: many writes in as few transactions as they fit in, not atomic as a whole.
+    /// Starts a bulk write, which packs many writes into as few transactions as possible. It is not atomic.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -86,7 +86,7 @@ impl Client {
 }
 
 impl Bulk {
-    /// Creates a bulk write into `table`; into each entity's own table without one.
+    /// Creates a bulk write to `table`, or to each entity's own table if `table` is `None`.
     pub(in crate::table) fn new(client: Client, table: Option<String>) -> Self {
         Self {
             client,
@@ -99,7 +99,7 @@ impl Bulk {
         }
     }
 
-    /// Sets how many transactions may be in flight; default 8.
+    /// Sets how many transactions may be in flight. The default is 8.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -118,9 +118,9 @@ impl Bulk {
         self
     }
 
-    /// Sets how long a change waits for others of its partition while the input stream has nothing
-    /// to give; default 200 ms. A longer time makes fewer requests of a slow stream,
-    /// [`Duration::MAX`] the fewest.
+    /// Sets how long a change waits for other changes of its partition while the input stream has nothing to
+    /// offer. The default is 200 ms. With a slow stream, a longer time takes fewer requests, and
+    /// [`Duration::MAX`] takes the fewest.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -138,8 +138,7 @@ impl Bulk {
         self
     }
 
-    /// Calls `report` after every transaction, and after an entity that is refused before it is
-    /// sent.
+    /// Calls `report` after every transaction, and after each entity that is refused before it is sent.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -156,9 +155,9 @@ impl Bulk {
         self
     }
 
-    /// Calls `save` in [`update_all`](Self::update_all) after every page but the last, once all entities
-    /// up to there are written or failed, with the cursor that [`resume`](Self::resume) continues from,
-    /// also in another process.
+    /// Makes [`update_all`](Self::update_all) call `save` after every page except the last, once all entities up to
+    /// that point are written or have failed. `save` receives a cursor. [`resume`](Self::resume) continues from it,
+    /// even in another process.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -185,7 +184,7 @@ impl Bulk {
         self
     }
 
-    /// Continues an earlier [`update_all`](Self::update_all) of the same query from its checkpoint.
+    /// Continues an earlier [`update_all`](Self::update_all) of the same query from a checkpoint.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -220,7 +219,7 @@ impl Bulk {
     ///
     /// # Errors
     ///
-    /// Never fails because of an entity: its error is in the report.
+    /// Never fails because of a single entity, whose error is in the report.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -240,12 +239,12 @@ impl Bulk {
         self.write_entities(stream::iter(entities), BulkVerb::Insert).await
     }
 
-    /// Inserts the entities of a stream as they come: while the stream has nothing to give, none waits much longer
-    /// than [`linger`](Self::linger) for others of its partition.
+    /// Inserts the entities of a stream as they arrive. While the stream has nothing to offer, no entity waits much
+    /// longer than [`linger`](Self::linger) for others of its partition.
     ///
     /// # Errors
     ///
-    /// Never fails because of an entity: its error is in the report.
+    /// Never fails because of a single entity, whose error is in the report.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -267,7 +266,7 @@ impl Bulk {
     ///
     /// # Errors
     ///
-    /// Never fails because of an entity: its error is in the report.
+    /// Never fails because of a single entity, whose error is in the report.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -285,12 +284,12 @@ impl Bulk {
         self.write_entities(stream::iter(entities), BulkVerb::InsertOrReplace).await
     }
 
-    /// Deletes what it is given: an entity that was read only if its ETag is unchanged, a point whatever
-    /// its ETag. A point that does not exist counts as deleted.
+    /// Deletes entities and points. A stored entity is deleted only if its ETag is unchanged. A point is deleted
+    /// whatever its ETag, and counts as deleted if it does not exist.
     ///
     /// # Errors
     ///
-    /// Never fails because of an entity: its error is in the report.
+    /// Never fails because of a single entity, whose error is in the report.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -312,8 +311,7 @@ impl Bulk {
             let (table, change) = match (&self.table, entity.table()) {
                 (Some(named), _) => (named.clone(), change),
                 (None, Ok(table)) => (table.into_owned(), change),
-                // The error stands in the report, and nothing is written, so that no table is
-                // needed.
+                // The error is in the report and nothing is written, so no table is needed.
                 (None, Err(error)) => (String::new(), Err(error)),
             };
             pipeline.add_item(table, change, entity.is_done_when_missing()).await;
@@ -321,28 +319,28 @@ impl Bulk {
         Ok(pipeline.finish_all().await)
     }
 
-    /// Changes every entity that a query finds and writes it under the ETag that was read. Reads and changes
-    /// an entity again if another writer changed it meanwhile. The query is one of entities, of a set, or of
-    /// entities without a type. If the query selects a window of times over dated tables, the tables are
-    /// changed one after the other.
+    /// Changes every entity that a query finds and writes it under the ETag that was read. If another writer changed
+    /// the entity in the meantime, reads and changes it again. The query may be of entities, of a set, or of dynamic
+    /// entities. If it selects a window of times over dated tables, the tables are changed one after another.
     ///
-    /// Each entity is changed once, also if the change moves it to keys that the query has not read yet, or if several
-    /// copies lead to it. An entity that is found again counts for [`take`](Query::take). A run remembers the first
-    /// 1,000,000 entities of a query of copies, and at most 1,000,000 others at a time that its changes moved ahead of
-    /// the query; it refuses further such changes with `is_too_large`. A run that resumes at a checkpoint does not know the
-    /// entities of the run before it: to be able to resume, query primaries by keys that the change keeps.
+    /// Each entity is changed once, even if the change moves it to keys that the query has yet to read, or if several
+    /// copies lead to it. An entity that is found again still counts for [`take`](Query::take). A run remembers the
+    /// first 1,000,000 entities of a query of copies, and at most 1,000,000 others at a time that its changes moved
+    /// ahead of the query. It refuses further such changes with `is_too_large`. A run that resumes from a checkpoint
+    /// does not know which entities the earlier run handled. To be able to resume, query primaries by keys that the
+    /// change does not modify.
     ///
-    /// If another writer changes the RowKey of an entity's primary meanwhile, the entity may be changed twice, or not
-    /// at all if it takes keys from which the run has moved another one. In a query of copies, entities after the
-    /// first 1,000,000 may be changed twice.
+    /// If another writer changes the RowKey of an entity's primary during the run, the entity may be changed twice. It
+    /// may also be missed, if it takes keys that another entity had before the run moved it. In a query of copies,
+    /// entities after the first 1,000,000 may be changed twice.
     ///
-    /// An entity that failed, or could not be read, is in the report. A run that resumes at a checkpoint does
-    /// not try the entities before it again.
+    /// The report lists entities that failed or could not be read. A run that resumes from a checkpoint does not
+    /// retry the entities before it.
     ///
     /// # Errors
     ///
-    /// Fails with the errors of the query's requests, and with `is_invalid_cursor` for a checkpoint
-    /// of another query. The errors of single entities are in the report.
+    /// Fails with the errors of the query's requests, and with `is_invalid_cursor` for a checkpoint of another
+    /// query. Errors of single entities are in the report.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -367,8 +365,8 @@ impl Bulk {
         self.rewrite_entities(query, change, |_| false).await
     }
 
-    /// Changes every entity that a query finds. After a lost race `is_done` says, for the entity as
-    /// it is now, whether another writer left nothing to do.
+    /// Changes every entity that a query finds. After a lost race, `is_done` receives the current entity and
+    /// returns whether another writer left nothing to do.
     pub(crate) async fn rewrite_entities<Q, T>(
         self,
         query: Query<Q, Stored<T>>,
@@ -389,7 +387,7 @@ impl Bulk {
         while let Some(cursor) = pages.begin_page() {
             let table = run.table_of_page(cursor.as_ref())?;
             if table != rewrite.table {
-                // Rows that lost a race are read again in the table of their page.
+                // Rows that lost a race are read again from the table of their page.
                 pipeline.retry_lost_races(&mut rewrite).await;
                 rewrite.table.clone_from(&table);
             }
@@ -398,7 +396,7 @@ impl Bulk {
                 let change = match item {
                     Ok(stored) => match pipeline.was_handled(&stored, &rewrite).await {
                         Ok(true) => continue,
-                        // A transaction in flight may hold the request for the key that this change needs.
+                        // A transaction in flight may hold the key request that this change waits for.
                         Ok(false) => {
                             pipeline.drive_transactions_while(rewrite.plan_change(stored)).await
                         }
@@ -409,7 +407,7 @@ impl Bulk {
                 pipeline.add_change(table.clone(), change, false).await;
             }
             if let Some(next) = page.next.as_ref().filter(|_| self.on_checkpoint.has_callback()) {
-                // A checkpoint promises that nothing before it is open.
+                // A checkpoint promises that nothing before it is still open.
                 pipeline.retry_lost_races(&mut rewrite).await;
                 self.on_checkpoint.notify_callback(|| next.clone());
             }
