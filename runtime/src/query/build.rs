@@ -1,4 +1,4 @@
-//! Builds a query: each method adds to its request, and nothing is sent.
+//! Builds a query. Each method adds to its request, and nothing is sent.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -24,17 +24,17 @@ use crate::{
     store::sealing::open::ReadAs,
 };
 
-/// The items of a query, page after page, each fetched when the one before is used up.
+/// The items of a query. Each page is fetched once the previous one is used up.
 pub type Items<T> = BoxStream<'static, Result<T>>;
 
-/// Decodes a row into an item; `None` skips the row. A row that could not be decrypted is passed as
-/// an error. Errors name the row's keys.
+/// Decodes a row into an item. Returns `None` to skip the row. A row that could not be decrypted is passed
+/// as an error. Errors name the row's keys.
 pub(crate) type DecodeRow<T> =
     Arc<dyn Fn(&QueryPlan, Result<Row>) -> Result<Option<T>> + Send + Sync>;
 
-/// A function that reads one page of a query of lists: from the start, or from a cursor. Its items are the
-/// entities whose ids are in the lists, or values made of them. Returns the items, and the cursor of the
-/// next page if there is one.
+/// Reads one page of a query of lists, from the start or from a cursor. The items are the entities whose ids
+/// are in the lists, or values made from them. Returns the items, and the cursor of the next page if there is
+/// one.
 pub(crate) type FetchListPage<T> = Arc<
     dyn Fn(
             Arc<QueryPlan>,
@@ -44,8 +44,7 @@ pub(crate) type FetchListPage<T> = Arc<
         + Sync,
 >;
 
-/// Where a query's items come from: the rows that it reads, or the entities that the ids in lists
-/// name.
+/// Where a query's items come from: the rows that it reads, or the entities whose ids are in lists.
 pub(crate) enum Source<T> {
     Rows(DecodeRow<T>),
     Lists(FetchListPage<T>),
@@ -60,8 +59,8 @@ impl<T> Clone for Source<T> {
     }
 }
 
-/// A condition that [`Query::filter`] takes: a predicate on the entity's columns, or an untyped
-/// [`Filter`] for dynamic tables.
+/// A condition for [`Query::filter`]: a predicate on the entity's columns, or an untyped [`Filter`] for
+/// dynamic tables.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a condition on `{E}`",
     note = "compare the entity's own columns, as in `Employee::AGE.ge(30)`; untyped filters are for `client.dynamic(..)`"
@@ -87,10 +86,10 @@ impl Condition<DynamicEntity> for Filter {
     }
 }
 
-/// Declares the methods that a query of partial copies has too, before its projection is chosen.
+/// Declares the methods that a query of partial copies also has before its projection is chosen.
 macro_rules! setters {
     () => {
-        /// Keeps only the rows that meet a condition. Several conditions are joined by `and`.
+        /// Keeps only the rows that meet a condition. Several conditions are combined with `and`.
         ///
         /// ```
         /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -108,8 +107,8 @@ macro_rules! setters {
             self
         }
 
-        /// Returns at most `items` items in total: the first in the order of their keys. A store that keeps
-        /// no order refuses it, see [`Query::any_order`].
+        /// Returns at most `items` items in total, the first in key order. Stores without an order refuse it. See
+        /// [`Query::any_order`].
         ///
         /// ```
         /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -142,8 +141,8 @@ macro_rules! setters {
             self
         }
 
-        /// Lets a window of more than 10,000 dated tables be read table by table, which is refused otherwise. It
-        /// matters only to a client that may not list tables: any other reads the tables that exist.
+        /// Allows a window of more than 10,000 dated tables to be read table by table, which is refused by default.
+        /// Matters only to clients that may not list tables. Other clients read only the tables that exist.
         ///
         /// ```
         /// use entable::prelude::*;
@@ -168,9 +167,9 @@ macro_rules! setters {
             self
         }
 
-        /// Names the scopes whose rows a condition on a `blind` property finds: values are compared by
-        /// the blind tokens of these scopes. Needed only if scopes have index keys of their own and the
-        /// path has no PartitionKey, which would tell the scope. Rows of other scopes are not found.
+        /// Sets the scopes in which a condition on a `blind` property is looked up. Values are compared through the
+        /// blind tokens of these scopes, and rows of other scopes are not found. You only need this if scopes have
+        /// their own index keys and the path has no PartitionKey from which the scope follows.
         ///
         /// ```
         /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -194,10 +193,10 @@ macro_rules! setters {
 }
 pub(super) use setters;
 
-/// A query of entity `E` that yields `T`.
+/// A query of entity `E` with items of type `T`.
 ///
-/// It is cheap to clone, and sends nothing before [`stream`](Self::stream),
-/// [`collect`](Self::collect), [`first`](Self::first) or [`page`](Self::page).
+/// Cheap to clone. Sends nothing until you call [`stream`](Self::stream), [`collect`](Self::collect),
+/// [`first`](Self::first) or [`page`](Self::page).
 pub struct Query<E, T = Stored<E>> {
     pub(crate) request: Request,
     pub(crate) source: Source<T>,
@@ -217,7 +216,7 @@ impl<E, T> fmt::Debug for Query<E, T> {
 }
 
 impl<E: TableEntity> Query<E, Stored<E>> {
-    /// Reads only the fields of a projection: the service does not send the others.
+    /// Reads only the fields of a projection. The service does not send other fields.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -246,8 +245,8 @@ pub(crate) fn query_selected<E: TableEntity, T: FromRow>(
     Query { request, source, of: PhantomData }
 }
 
-/// Returns a source that decodes rows of the request's family as `T` and skips other rows, or reads
-/// the entities in its lists.
+/// Returns a source that decodes rows of the request's family as `T` and skips other rows. For a list, the
+/// source reads the entities in the list.
 fn row_source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
     if family.is_some_and(|family| family.is_list()) {
@@ -272,8 +271,8 @@ async fn read_entities_of_lists<E: TableEntity, T: FromRow>(
     Ok((page.rows.into_iter().map(decode).collect(), page.next))
 }
 
-/// Determines the type of a path's query, by the rows that the path leads to. The query of a path
-/// to partial copies needs a projection (`select`) before it can run.
+/// Determines the type of a path's query from the rows that the path leads to. A query of partial copies
+/// needs a projection (`select`) before it can run.
 #[diagnostic::on_unimplemented(message = "this path cannot be queried")]
 pub trait Queried<E: TableEntity>: View {
     /// The type of the query.
@@ -283,7 +282,7 @@ pub trait Queried<E: TableEntity>: View {
     fn query(request: TypedRequest) -> Self::Query;
 }
 
-/// A request of a typed path, which [`Queried`] makes a query of.
+/// A request of a typed path. [`Queried`] turns it into a query.
 #[derive(Debug)]
 pub struct TypedRequest(pub(crate) Request);
 
@@ -312,7 +311,7 @@ impl<E, T> Query<E, T> {
         Self { request, source, of: PhantomData }
     }
 
-    /// Decodes the rows by another function, for another entity type.
+    /// Decodes the rows with another function, as another entity type.
     pub(crate) fn read_as<F, U>(
         self,
         decode: impl Fn(Row) -> Result<Option<U>> + Send + Sync + 'static,
@@ -330,15 +329,15 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// Returns the entity types by whose declarations the rows are decrypted: one type, the members
-    /// of a set, or none for an untyped query.
+    /// Returns the entity types whose declarations are used to decrypt the rows: one type, the members of a
+    /// set, or none for an untyped query.
     pub(crate) fn types_to_decrypt_as(&self) -> ReadAs {
         self.request.types_to_decrypt_as()
     }
 
     setters!();
 
-    /// Allows a table scan, which is refused otherwise.
+    /// Allows a table scan, which is refused by default.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -357,7 +356,7 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// Accepts any rows as the first ones, on a store that keeps no order (Cosmos DB).
+    /// Accepts any rows as the first ones, for stores without an order (Cosmos DB).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -1,5 +1,4 @@
-//! Chooses the properties that a read requests: those of the reader, and those that the library
-//! needs.
+//! Chooses the properties that a read requests for the reader and for the library.
 
 use crate::{
     entity::{Schema, set::Members},
@@ -10,8 +9,8 @@ use crate::{
 /// The properties that every read requests: the keys and the Timestamp.
 pub(crate) const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
-/// Returns `columns` with the system properties and those that tell a row's type and expiry, each
-/// once.
+/// Returns `columns` together with the system properties and the properties that hold a row's type and
+/// expiry. Each name occurs once.
 pub(crate) fn columns_with_system(
     columns: Vec<String>,
     schema: Option<&'static Schema>,
@@ -28,26 +27,26 @@ pub(crate) fn columns_with_system(
     names
 }
 
-/// Returns whether rows of the entity are always read with all their properties: an older version
-/// has other names for them, or a seal covers the whole row.
+/// Returns whether rows of the entity are always read with all properties, because an older version uses
+/// other names or a seal covers the whole row.
 pub(crate) fn is_read_whole(schema: &'static Schema) -> bool {
     schema.older.is_some() || schema.sealed
 }
 
-/// Returns whether a member of the set seals its rows: a code over all properties shows that nobody
-/// without the keys has changed the row.
+/// Returns whether a member of the set seals its rows. A seal is a code over all properties, which proves
+/// that nobody without the keys has changed the row.
 pub(crate) fn has_sealed_member(members: &'static Members) -> bool {
     members.schemas().iter().any(|schema| schema.sealed)
 }
 
-/// Returns whether rows of the family may be reservations: keys of a unique remote index are
-/// reserved before the entity's transaction is sent.
+/// Returns whether rows of the family may be reservations. The keys of a unique remote index are reserved
+/// before the entity's transaction is sent.
 pub(crate) fn may_be_reserved(family: &Family) -> bool {
     family.unique && family.is_remote
 }
 
-/// Returns `columns` with the properties that name a reservation's owner, if rows of the family may
-/// be reservations.
+/// Returns `columns` together with the properties that name the owner of a reservation, if rows of the
+/// family may be reservations.
 pub(crate) fn columns_with_owner(
     mut columns: Vec<String>,
     family: Option<&'static Family>,
@@ -58,14 +57,14 @@ pub(crate) fn columns_with_owner(
     columns
 }
 
-/// Returns a row family of the set whose rows may be reservations; `None` if there is none.
+/// Returns a row family of the set whose rows may be reservations, if there is one.
 pub(crate) fn find_family_with_reservations(members: &'static Members) -> Option<&'static Family> {
     let families = members.schemas().iter().flat_map(|schema| schema.families);
     families.into_iter().find(|family| may_be_reserved(family))
 }
 
-/// Returns the properties that a read of one row of `family` requests; `None` requests all.
-/// `columns` returns those that the reader needs.
+/// Returns the properties that a read of one row of `family` requests, or `None` for all. `columns` returns
+/// the properties that the reader needs.
 pub(crate) fn columns_of_row(
     schema: &'static Schema,
     family: &'static Family,

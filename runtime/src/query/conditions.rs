@@ -1,4 +1,4 @@
-//! Makes the filter of a request: key bounds, type condition, and the caller's conditions.
+//! Builds the filter of a request from key bounds, type condition and the caller's conditions.
 
 use super::{
     columns::SYSTEM,
@@ -22,10 +22,10 @@ use crate::{
     },
 };
 
-/// The filter that a request sends, and the part of the query that the filter does not contain.
+/// The filter that a request sends, and the part of the query that is not in the filter.
 pub(crate) struct SentFilter {
     pub(crate) filter: Filter,
-    /// Tells queries apart that send equal filters. Empty if the filter contains the whole query.
+    /// Distinguishes queries that send equal filters. Empty if the filter contains the whole query.
     pub(crate) unsent: String,
 }
 
@@ -36,7 +36,7 @@ impl Request {
         self.filter_of(&self.access, parts, &token)
     }
 
-    /// Returns key bounds, type condition and the caller's conditions as one filter.
+    /// Combines key bounds, type condition and the caller's conditions into one filter.
     fn filter_of(
         &self,
         access: &Access,
@@ -51,7 +51,7 @@ impl Request {
         if let Some(condition) = self.type_condition(parts) {
             filter = filter.and_all(condition);
         }
-        // A list holds ids: the conditions are for its entities.
+        // A list contains ids, and the conditions apply to its entities.
         let conditions = if self.reads_list() { &[] } else { self.conditions.as_slice() };
         for condition in conditions {
             let condition = plan::rewrite_key_conditions(condition, access)?;
@@ -65,8 +65,7 @@ impl Request {
         Ok(filter)
     }
 
-    /// Returns the caller's conditions alone, as a filter on the properties that rows of `family`
-    /// store.
+    /// Returns only the caller's conditions, as a filter on the properties that rows of `family` store.
     pub(crate) fn conditions_as_filter(&self, family: &'static Family) -> Result<Filter> {
         let access = Access::of_keys(Some(family), Keys::whole_table());
         let mut filter = Filter::Constant(true);
@@ -76,7 +75,7 @@ impl Request {
         Ok(filter)
     }
 
-    /// Returns the condition on the blind token beside an encrypted property.
+    /// Returns the condition on the blind token that is stored with an encrypted property.
     fn token_condition(&self, property: &str, token: &str) -> Result<Filter> {
         let column = self.schema.and_then(|schema| schema.sealed_column(property));
         match column.and_then(|column| column.companion) {
@@ -85,7 +84,7 @@ impl Request {
         }
     }
 
-    /// Refuses a condition on an encrypted property: the service would compare encrypted bytes and
+    /// Refuses a condition on an encrypted property, for which the service would compare encrypted bytes and
     /// find nothing.
     fn refuse_encrypted(&self, condition: &Filter) -> Result<()> {
         let mut refused = Ok(());
@@ -103,9 +102,8 @@ impl Request {
         refused
     }
 
-    /// Returns whether the client's `encrypt_if` encrypts a property in the rows that the path
-    /// reads. Returns `false` for a property that the type declares as encrypted: a condition on it
-    /// compares its blind token.
+    /// Returns whether the client's `encrypt_if` encrypts a property in the rows that the path reads. Returns
+    /// `false` for a property that is declared as encrypted, because a condition on it compares its blind token.
     fn is_property_chosen(&self, property: &str) -> bool {
         let type_property = self.schema.map_or(Some(TYPE_NAME), Schema::type_property);
         let is_declared = self.schema.is_some_and(|of| of.sealed_column(property).is_some());
@@ -116,7 +114,7 @@ impl Request {
             && self.store.sealing.is_undeclared_property_chosen(partition_key, "", property)
     }
 
-    /// Returns the caller's conditions on rows as readers see them.
+    /// Returns the caller's conditions as they apply to decrypted rows.
     pub(crate) fn filter_on_opened_rows(&self) -> Result<Filter> {
         match (self.schema, self.members) {
             (Some(schema), _) => {
@@ -127,19 +125,19 @@ impl Request {
         }
     }
 
-    /// Returns whether opened rows have to be compared with the caller's conditions: the filter that
-    /// is sent finds more, since it compares blind tokens.
+    /// Returns whether decrypted rows must be compared with the caller's conditions, because the filter that
+    /// is sent compares blind tokens and finds more rows.
     pub(crate) fn compares_opened_rows(&self) -> bool {
         !self.reads_list() && self.conditions.iter().any(has_encrypted_condition)
     }
 
-    /// Returns whether the request looks rows up by blind tokens, in its path or in a condition.
+    /// Returns whether the request finds rows through blind tokens, in its path or in a condition.
     pub(crate) fn looks_up_by_token(&self) -> bool {
         self.access.needs_key_tokens() || self.conditions.iter().any(has_encrypted_condition)
     }
 
-    /// Returns the filter with its blind tokens, and what tells this query from others with the
-    /// filter.
+    /// Returns the filter with its blind tokens, and a text that distinguishes this query from others with an
+    /// equal filter.
     fn filter_with_unsent(
         &self,
         access: &Access,
@@ -149,8 +147,8 @@ impl Request {
         let filter = self.filter_of(access, parts, token)?;
         let mut unsent = String::new();
         for condition in &self.conditions {
-            // A list holds ids: the entities are compared and not the list. The filter leaves out an encrypted
-            // condition under a negation.
+            // The ids in a list are not compared, only its entities. The filter omits an encrypted condition under a
+            // negation.
             if self.reads_list() || has_encrypted_condition(condition) {
                 unsent.push('\u{0}');
                 unsent.push_str(&text_with_tokens(condition, token)?);
@@ -163,9 +161,8 @@ impl Request {
         Ok(SentFilter { filter, unsent })
     }
 
-    /// Returns the filter to send, with its blind tokens. Returns `None` if it can find nothing,
-    /// because all keys of the scopes are deleted for good. `access` is the path with the blind
-    /// tokens of its keys.
+    /// Returns the filter to send, with its blind tokens. Returns `None` if it cannot match, because all keys of
+    /// the scopes are permanently deleted. `access` is the path with the blind tokens of its keys.
     pub(crate) async fn filter_to_send(
         &self,
         access: &Access,
@@ -178,7 +175,7 @@ impl Request {
         self.filter_with_unsent(access, parts, &token).map(Some)
     }
 
-    /// Returns the filter to send of a request with conditions on encrypted properties.
+    /// Returns the filter to send for a request with conditions on encrypted properties.
     async fn filter_with_tokens(
         &self,
         access: &Access,
@@ -195,7 +192,7 @@ impl Request {
             match key {
                 Err(error)
                     if self.store.is_lookup_of_shredded_scope(&error, access, scope).await => {}
-                // Kept: making the token fails with this error, which the caller then gets.
+                // Kept: making the token fails with the same error, which the caller then receives.
                 _ => scopes.push(scope),
             }
         }
@@ -205,7 +202,7 @@ impl Request {
             let (Some(schema), Some((name, chars))) = (self.schema, companion) else {
                 return Err(no_token_error(property));
             };
-            // The rows may be of any of the scopes: the token of one suffices.
+            // The rows may belong to any of the scopes, so a match with one of the tokens is enough.
             let mut terms = Vec::with_capacity(scopes.len());
             for &scope in &scopes {
                 let token =
@@ -218,13 +215,13 @@ impl Request {
             .store
             .run_with_index_keys(&tokens, || self.filter_with_unsent(access, parts, &token))
             .await?;
-        // Every scope that was asked for is shredded: no row meets a condition that needs a token.
+        // Every requested scope is shredded, so no row can match a condition that needs a token.
         let finds_nothing = scopes.is_empty() && self.needs_a_token(&token)?;
         Ok((!finds_nothing).then_some(filter))
     }
 
-    /// Returns whether a condition can find nothing because it needs a blind token. Called where
-    /// all scopes are shredded: `token` then returns a filter that finds nothing.
+    /// Returns whether a condition cannot match because it needs a blind token. Called if all scopes are
+    /// shredded; `token` then returns a filter that matches nothing.
     fn needs_a_token(&self, token: MakeTokenCondition<'_>) -> Result<bool> {
         for condition in &self.conditions {
             if wider_filter_with_tokens(condition, token)? == Filter::Constant(false) {
@@ -234,20 +231,19 @@ impl Request {
         Ok(false)
     }
 
-    /// Returns whether the filter alone decides which rows are of the queried type: it compares the type,
-    /// and the type has one version. The type property need not be read then. Expired rows, reserved
-    /// copies and rows that an encrypted condition does not match are dropped elsewhere.
+    /// Returns whether the filter alone selects the rows of the queried type: it compares the type, and the type
+    /// has a single version. The type property then need not be read. Expired rows, reserved copies and rows that
+    /// do not match an encrypted condition are dropped elsewhere.
     pub(crate) fn is_type_decided(&self, parts: Parts) -> bool {
         let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
         is_only_version && self.type_condition(parts).is_some()
     }
 
-    /// Returns the condition on the EntityType; `None` if the key bounds exclude rows of other
-    /// types.
+    /// Returns the condition on the EntityType, or `None` if the key bounds exclude rows of other types.
     fn type_condition(&self, parts: Parts) -> Option<Filter> {
         let schema = self.schema?;
         let family = self.access.family?;
-        // The other parts of each entity are between the rows that are read.
+        // The range also contains the other parts of each entity.
         if let (Parts::OfType(_, read @ PartsRead::One(_)), Some(name)) =
             (parts, schema.type_property())
         {
@@ -260,8 +256,8 @@ impl Request {
     }
 }
 
-/// Returns the condition on the EntityType of rows of `family`; `None` if the key bounds exclude
-/// rows of other types.
+/// Returns the condition on the EntityType of rows of `family`, or `None` if the key bounds exclude rows of
+/// other types.
 pub(crate) fn type_condition(
     schema: &'static Schema,
     family: &Family,
@@ -276,9 +272,9 @@ pub(crate) fn type_condition(
     })
 }
 
-/// Returns a condition that finds the parts of wide entities that a query reads. If the type has
-/// older versions, the condition also finds rows of unknown later versions, so that they
-/// cause an error and are not missed.
+/// Returns a condition that finds the parts of wide entities that a query reads. If the type has older
+/// versions, the condition also finds rows of unknown later versions, which cause an error instead of being
+/// missed.
 fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filter {
     let markers = wide::type_markers_of_parts(schema, read).into_iter();
     let known = Filter::any(markers.map(|marker| Filter::eq(name, marker)));
@@ -288,30 +284,30 @@ fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filte
     known | written_version_condition(name, schema)
 }
 
-/// Returns a condition that finds the rows whose discriminator names a version, such as `Employee.v2`, and
-/// so all rows of version 2 and later: primaries, copies and parts. It also finds rows of version 1 that
-/// name it as `.v1`.
+/// Returns a condition that finds rows whose discriminator contains a version, such as `Employee.v2`. These are
+/// all rows of version 2 and later: primaries, copies and parts. It also finds rows of version 1 that contain
+/// `.v1`.
 pub(crate) fn written_version_condition(name: &str, schema: &Schema) -> Filter {
-    // `.w` is the first text after all that begin with `.v`.
+    // `.w` is the smallest text that follows every text beginning with `.v`.
     let versions = [schema.entity_type, ".v"].concat();
     let after = [schema.entity_type, ".w"].concat();
     Filter::ge(name, versions) & Filter::lt(name, after)
 }
 
-/// Returns a condition that all rows of a family in any version meet. If the type has no older versions, no
-/// other row meets it. If it has some, rows of its other families of version 2 and later meet it too, which
-/// decoding skips, and rows of unknown later versions, so that they cause an error and are not missed.
+/// Returns a condition that matches all rows of a family in any version. If the type has no older versions, it
+/// matches no other row. Otherwise it also matches rows of other families from version 2 on, which decoding
+/// skips, and rows of unknown later versions, which cause an error instead of being missed.
 fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     if schema.older.is_none() {
         return Filter::eq(name, family.marker);
     }
-    // The marker of a primary names no index behind a `#`.
+    // The marker of a primary has no `#` with an index after it.
     let copy = family.marker.find('#').and_then(|at| family.marker.get(at..)).unwrap_or_default();
     Filter::eq(name, [schema.entity_type, copy].concat()) | written_version_condition(name, schema)
 }
 
-/// Returns the condition on the primaries of older versions, and on the further parts of those that are
-/// wide. Property `name` is the discriminator.
+/// Returns the condition on the primaries of older versions, and on the later parts of wide ones. `name` is
+/// the property with the discriminator.
 fn older_condition(name: &str, schema: &'static Schema) -> Filter {
     let markers = schema.versions().skip(1).flat_map(|older| {
         // Version 1 may be written with or without its number.

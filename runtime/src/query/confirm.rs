@@ -1,5 +1,5 @@
-//! Confirms rows that were read through a unique remote index: a reserved row shows what its
-//! primary derives now.
+//! Confirms rows that were read through a unique remote index. A reserved row is replaced by the copy that
+//! its primary currently derives.
 
 use super::{columns::may_be_reserved, plan::ReadPlan};
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Returns the copy of the entity that derives the key of a reserved row, with the ETag of that row.
-/// Returns `None` if no entity derives it.
+/// Returns the copy of the entity that derives the key of a reserved row, with the ETag of the reserved row.
+/// Returns `None` if no entity derives the key.
 async fn find_held_copy(
     store: &Store,
     table: &str,
@@ -29,27 +29,27 @@ async fn find_held_copy(
     };
     let name = CopyAddress::for_copy_in_family(table, family, &row);
     let owner = owner_of_copy(&row, kinds, table)?;
-    // The owner first: while a key changes hands, both may derive it.
+    // Check the new owner first: while a key changes hands, both entities may derive it.
     for place in owner.into_iter().chain(previous_owner(&row)?) {
-        // Where the owner's table is missing there is nothing to show. Only who takes the key has to
-        // tell that from a key that nobody holds.
+        // A missing owner table means there is no row to show. Only a writer that takes the key
+        // distinguishes this from a key without an owner.
         if let OwnerHoldsKey::Holds(held) =
             find_owner_holding_key(store, place.as_row_at(), schema, &name).await?
         {
-            // With the ETag of the row that was read, under which a writer may change it.
+            // Use the ETag of the row that was read, under which a writer may change it.
             return Ok(Some(match row.etag() {
                 Some(etag) => held.copy.with_etag(etag),
                 None => held.copy,
             }));
         }
     }
-    // Nobody derives the key, at least not yet: the transaction of the reservation may still fail.
+    // No entity derives the key, at least not yet: the reserving transaction may still fail.
     Ok(None)
 }
 
 impl ReadPlan {
-    /// Replaces reserved rows by the copies that their primaries derive now, and leaves out those
-    /// whose key no entity derives. Costs a read for each reserved row, and nothing for other rows.
+    /// Replaces reserved rows by the copies that their primaries currently derive. Drops rows whose key no
+    /// entity derives. Costs one read for each reserved row, and nothing for other rows.
     pub(super) async fn replace_reserved_rows(
         &self,
         store: &Store,
@@ -81,13 +81,12 @@ impl ReadPlan {
         let known = self.type_and_family_of(&row)?.filter(|(_, family)| may_be_reserved(family));
         let Some((schema, family)) = known else { return Ok(Some(row)) };
         let held = find_held_copy(store, table, schema, family, row).await?;
-        // The reserved row met the conditions; the copy that the primary derives may not.
+        // The reserved row met the conditions, but the copy that the primary derives may not.
         let wanted = self.filter.opened.as_ref().map_err(Error::clone)?;
         Ok(held.map(|row| Ok(wanted.matches(&row)?.then_some(row))).transpose()?.flatten())
     }
 
-    /// Returns the type and row family of a row of a typed read or of a set. Returns `None` for a
-    /// row that is of none of them.
+    /// Returns the type and row family of a row in a typed read or a set, or `None` for any other row.
     fn type_and_family_of(&self, row: &Row) -> Result<Option<(&'static Schema, &'static Family)>> {
         Ok(match self.kinds {
             ReadAs::Typed(schema) => self.access.family.map(|family| (schema, family)),

@@ -1,4 +1,4 @@
-//! Counts the items of a query, and tells whether there is one, without reading whole rows.
+//! Counts the items of a query or checks for a first one, without reading whole rows.
 
 use std::sync::Arc;
 
@@ -14,18 +14,17 @@ use super::{
 use crate::{entity::TableEntity, error::Result, page::PageLoop, row::Row};
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
-    /// Counts the items that [`collect`](Self::collect) would return, by reading keys and types
-    /// alone: one request for every 1,000 rows, since the service does not count.
+    /// Counts the items that [`collect`](Self::collect) would return. Reads only keys and types, in one request
+    /// for every 1,000 rows, because the service cannot count.
     ///
-    /// Whole rows are read only if they have to be decrypted to know which of them count: for a
-    /// condition on an encrypted field, and for entities with `seal`. A row that could not be
-    /// decoded counts. For a remote list, the entities are read, because the list may still name
-    /// entities that left it.
+    /// Whole rows are read only if they must be decrypted first: for a condition on an encrypted field, and for
+    /// entities with `seal`. A row that could not be decoded is counted. For a remote list, the entities are read,
+    /// because the list may still contain entities that have left it.
     ///
     /// # Errors
     ///
-    /// Returns the first error of a request, and fails with `is_unrecognized_entity` for a row of
-    /// an unknown version.
+    /// Fails with the first error of a request, and with `is_unrecognized_entity` for a row of an unknown
+    /// version.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -60,8 +59,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         Ok(count)
     }
 
-    /// Returns whether the query has an item: one request for one row, and further ones only while
-    /// rows of other types come first.
+    /// Returns whether the query has an item. Sends one request for one row, and more only while rows of other
+    /// types come first.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -81,14 +80,13 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         if self.request.take == Some(0) {
             return Ok(false);
         }
-        // Any row will do, so the order of the store's rows does not matter.
+        // Any row is enough, so the order of the store's rows does not matter.
         let counted = self.counting_query().edit_request(Request::any_order).take(1);
         counted.stream().try_next().await.map(|found| found.is_some())
     }
 
-    /// Returns a query that yields `()` for each item of this query, so that items can be counted. It
-    /// reads only the properties that tell which rows are items, such as keys and type, or only the ids
-    /// of a local list, wherever these suffice.
+    /// Returns a query that yields `()` for each item of this query. Where possible, it reads only the
+    /// properties that decide which rows are items, such as keys and type, or only the ids of a local list.
     fn counting_query(&self) -> Query<E, ()> {
         let query = self.clone();
         if !self.request.reads_list() {
@@ -99,11 +97,11 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         }
         let is_remote = self.request.family().is_some_and(|family| family.is_remote);
         let ids = self.request.schema.filter(|schema| {
-            // Ids do not say which entities are over.
+            // Ids do not show which entities have expired.
             !is_remote && self.request.conditions.is_empty() && !schema.can_expire()
         });
         query.map_source(|source| match (ids, source) {
-            // A local list is written with its entities, so that its ids are the items.
+            // A local list is written together with its entities, so its ids are the items.
             (Some(schema), _) => Source::Lists(Arc::new(move |plan, cursor| {
                 Box::pin(async move {
                     let (ids, next) =
@@ -135,8 +133,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         self.counting_query().count().await
     }
 
-    /// Returns whether the query has an item: a partial copy on the path that meets the conditions.
-    /// Sends the requests of [`Query::exists`].
+    /// Returns whether the query has an item: a partial copy on the path that meets the conditions. Sends the
+    /// same requests as [`Query::exists`].
     ///
     /// ```
     /// use entable::prelude::*;
@@ -163,7 +161,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     }
 
     fn counting_query(&self) -> Query<E, ()> {
-        // The rows are not decoded: each query that counts replaces this function.
+        // The rows are not decoded, because each counting query replaces this function.
         Query::new(self.request.clone(), |_| Ok(Some(())))
     }
 }

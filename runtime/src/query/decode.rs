@@ -7,7 +7,7 @@ use crate::{
     row::{Row, error_with_row_keys},
 };
 
-/// Decodes a row of `E`'s `family` as a `T`. Any other row is an error.
+/// Decodes a row of `E`'s `family` as a `T`. Fails for any other row.
 pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     row: Row,
     family: &'static Family,
@@ -19,8 +19,8 @@ pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     }
 }
 
-/// Decodes a row of a range that may contain other types. Returns `None` for a row of another type;
-/// an unknown version of `E` is an error.
+/// Decodes a row of a range that may contain other types. Returns `None` for a row of another type, and
+/// fails for an unknown version of `E`.
 pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     row: Row,
     family: &'static Family,
@@ -28,7 +28,7 @@ pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     match decode_recognized::<E, T>(&row, family) {
         Ok(Ok(value)) => Ok(Some(Stored::from_read_row(value, row, family))),
         Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
-        // An entity of an unknown version is an error: left out, it would seem not to exist.
+        // An entity of an unknown version is an error. Skipped, it would appear not to exist.
         Ok(Err(other)) => Err(error_with_row_keys(&row, E::SCHEMA.unrecognized_error(&other))),
         Err(error) => Err(error_with_row_keys(&row, error)),
     }

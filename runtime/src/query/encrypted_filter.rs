@@ -1,9 +1,9 @@
 //! Filters on encrypted properties: the service compares blind tokens, and the client compares the
 //! decrypted values.
 //!
-//! Different values may share a blind token, so the filter that is sent finds more rows than the
-//! caller asked for, never fewer. Under a negation a blind token would find fewer rows; there the
-//! condition is not sent.
+//! Different values may share a blind token. The filter that is sent therefore finds at least the requested
+//! rows, and perhaps more. Under a negation, a blind token would find fewer rows, so such a condition is not
+//! sent.
 
 use crate::{
     edm::Value,
@@ -11,8 +11,7 @@ use crate::{
     filter::Filter,
 };
 
-/// Returns the condition that compares the blind token of a property's value. Fails if the property
-/// has no blind token.
+/// Returns the condition on the blind token of a property's value. Fails if the property has no blind token.
 pub(crate) type MakeTokenCondition<'t> = &'t dyn Fn(&str, &Value) -> Result<Filter>;
 
 /// Returns whether the filter has conditions on encrypted properties.
@@ -25,7 +24,7 @@ pub(crate) fn has_encrypted_condition(filter: &Filter) -> bool {
     }
 }
 
-/// Returns the filter to send. Every row that meets `filter` meets it too.
+/// Returns the filter to send. It matches every row that `filter` matches.
 pub(crate) fn wider_filter_with_tokens(
     filter: &Filter,
     token: MakeTokenCondition<'_>,
@@ -37,8 +36,8 @@ pub(crate) fn wider_filter_with_tokens(
     }
 }
 
-/// Returns the text of the filter with blind tokens in place of encrypted values. Filters that
-/// compare values of different blind tokens have different texts, and a text shows no value.
+/// Returns the text of the filter with blind tokens instead of encrypted values. Filters with different
+/// tokens have different texts, and no text contains a value.
 pub(crate) fn text_with_tokens(filter: &Filter, token: MakeTokenCondition<'_>) -> Result<String> {
     approximate_filter(filter, Approximation::OfText, token).map(|filter| filter.to_string())
 }
@@ -46,11 +45,11 @@ pub(crate) fn text_with_tokens(filter: &Filter, token: MakeTokenCondition<'_>) -
 /// How the rows that a filter's replacement accepts relate to the rows that the filter accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Approximation {
-    /// The replacement is not sent: it tells filters apart, and keeps each condition.
+    /// The replacement is not sent. It keeps every condition and serves to distinguish filters.
     OfText,
-    /// The replacement accepts every row that the filter accepts, and perhaps others.
+    /// The replacement accepts every row that the filter accepts, and possibly others.
     Wider,
-    /// The replacement accepts only rows that the filter accepts, and perhaps not all.
+    /// The replacement accepts only rows that the filter accepts, but possibly not all of them.
     Narrower,
 }
 
@@ -64,8 +63,7 @@ impl Approximation {
     }
 }
 
-/// Returns the filter after replacing its conditions on encrypted properties by conditions on blind
-/// tokens.
+/// Replaces the conditions on encrypted properties by conditions on blind tokens.
 fn approximate_filter(
     filter: &Filter,
     bound: Approximation,
@@ -75,7 +73,7 @@ fn approximate_filter(
         Filter::Blind { property, value } if bound != Approximation::Narrower => {
             token(property, value.plain_value())?
         }
-        // No narrower condition on tokens exists: nothing is certain to match.
+        // No narrower condition on tokens exists, because a token never proves a match.
         Filter::Blind { .. } => Filter::Constant(false),
         Filter::Not(inner) => match approximate_filter(inner, bound.negated(), token)? {
             Filter::Constant(constant) => Filter::Constant(!constant),
@@ -100,7 +98,7 @@ enum Join {
     Or,
 }
 
-/// Joins terms. A constant term decides the result or is left out.
+/// Joins terms. A constant term either decides the result or is dropped.
 fn join_terms(terms: Vec<Filter>, join: Join) -> Filter {
     let neutral = join == Join::And;
     let decides = |term: &Filter| matches!(term, Filter::Constant(value) if *value != neutral);

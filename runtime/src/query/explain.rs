@@ -1,4 +1,4 @@
-//! `Explain` shows what a query will send before it is sent.
+//! `Explain` shows the requests of a query before they are sent.
 
 use std::fmt;
 
@@ -18,24 +18,23 @@ pub struct Explain {
     pub class: CostClass,
     /// The table that is read.
     pub table: String,
-    /// The `$filter` as it is sent, with a placeholder for each blind token.
+    /// The `$filter`, with a placeholder for each blind token.
     pub filter: String,
-    /// The `$select`; empty means all properties.
+    /// The `$select`. Empty if all properties are read.
     pub select: Vec<String>,
     /// The `$top` of the first request.
     pub top: Option<u32>,
     /// The least number of requests, if every page is full.
     pub estimated_requests: u64,
-    /// How many tables the query leads to, whether they exist or not: 1, or the dated tables of a window.
+    /// The number of tables that the query covers, whether they exist or not: 1, or the dated tables of a window.
     pub tables: u64,
-    /// Whether the query first lists which of these tables exist, and reads only those. It does so above 32
-    /// tables.
+    /// Whether the query first lists the existing tables and reads only those, which it does above 32 tables.
     pub lists_tables: bool,
-    /// Whether each entity costs one more request, a point read: the query reads a list.
+    /// Whether each entity costs one more request, a point read. This is so for queries of lists.
     pub reads_each: bool,
     /// The name of the blob that is read instead of rows.
     pub blob: Option<String>,
-    /// The error that running the query would return at once.
+    /// The error with which the query would fail immediately.
     pub fault: Option<Error>,
 }
 

@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// Queries of several paths. [`stream`](Self::stream) and [`collect`](Self::collect) run at most
-/// [`concurrency`](Self::concurrency) of them at the same time, 8 by default: `stream` interleaves
-/// their items, `collect` returns them in the order of the paths.
+/// [`concurrency`](Self::concurrency) queries at the same time, 8 by default. `stream` interleaves their
+/// items. `collect` returns them in the order of the paths.
 pub struct QueryMany<E> {
     queries: Vec<Query<E, Stored<E>>>,
     concurrency: usize,
@@ -40,7 +40,7 @@ impl<E: TableEntity> QueryMany<E> {
         self.queries
     }
 
-    /// Sets how many queries run concurrently, 8 by default.
+    /// Sets how many queries run concurrently. The default is 8.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -76,7 +76,7 @@ impl<E: TableEntity> QueryMany<E> {
         self
     }
 
-    /// Returns what each query will send, in the order of the paths, without sending it.
+    /// Returns what each query will send, in the order of the paths. Sends nothing.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -90,8 +90,8 @@ impl<E: TableEntity> QueryMany<E> {
         self.queries.iter().map(Query::explain).collect()
     }
 
-    /// Returns the items of all queries as a stream: items of one query in their order, the queries
-    /// interleaved as they answer.
+    /// Returns the items of all queries as a stream. Items of one query keep their order, and the queries are
+    /// interleaved as their answers arrive.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -1,4 +1,4 @@
-//! Merges queries of several partitions by RowKey, as if they were one query.
+//! Merges queries of several partitions by RowKey, as one query.
 
 use std::{cmp::Ordering, collections::VecDeque, fmt};
 
@@ -19,9 +19,8 @@ use crate::{
     page::{Continuation, Cursor, Page, PageLoop, text_fingerprint},
 };
 
-/// Queries of several partitions, whose rows come in the order of their RowKeys;
-/// [`QueryMany::in_key_order`] makes it. Rows with equal RowKeys come in the order of their
-/// PartitionKeys. A row that several paths lead to comes once.
+/// Queries of several partitions whose rows are merged by RowKey, then by PartitionKey. A row that several
+/// paths lead to is returned once. [`QueryMany::in_key_order`] creates it.
 pub struct KeyOrder<E> {
     queries: Vec<Query<E, Stored<E>>>,
     page_size: u32,
@@ -43,8 +42,8 @@ impl<E> fmt::Debug for KeyOrder<E> {
 }
 
 impl<E: TableEntity> QueryMany<E> {
-    /// Merges the rows of all paths by their RowKeys, as if they were in one partition. Each path
-    /// has to give its whole PartitionKey.
+    /// Merges the rows of all paths by RowKey, as if they were in one partition. Each path must fix the whole
+    /// PartitionKey.
     #[must_use]
     pub fn in_key_order(self) -> KeyOrder<E> {
         KeyOrder { queries: self.into_queries(), page_size: PAGE_ROWS }
@@ -52,29 +51,27 @@ impl<E: TableEntity> QueryMany<E> {
 }
 
 impl<E: TableEntity> KeyOrder<E> {
-    /// Sets the most items of a page, 1 to 1,000; default 1,000.
+    /// Sets the maximum number of items per page, 1 to 1,000. The default is 1,000.
     #[must_use]
     pub fn page_size(self, items: u32) -> Self {
         Self { page_size: items, ..self }
     }
 
-    /// Returns what each query will send for the first page, in the order of the paths, without
-    /// sending it.
+    /// Returns what each query will send for the first page, in the order of the paths. Sends nothing.
     pub fn explain(&self) -> Vec<Explain> {
         self.queries.iter().map(|query| query.clone().page_size(self.page_size).explain()).collect()
     }
 
-    /// Reads one page: from the start, or from the cursor that an earlier page gave, in this process
-    /// or another. Costs one request for each path, in parallel, and further ones for a path whose
-    /// rows are of other types.
+    /// Reads one page, from the start or from the cursor of an earlier page, even in another process. Costs one
+    /// request for each path, in parallel, and more for a path on which rows of other types come first.
     ///
-    /// The cursor holds the keys of the last item, so its size does not depend on the number of
-    /// paths. A row that is inserted before it is not found any more.
+    /// The cursor holds the keys of the last item, so its size does not depend on the number of paths. Rows
+    /// inserted before the cursor are not found.
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for a path that spans partitions or leads to a list, with
-    /// `is_invalid_cursor` for a cursor of another query, and with the first error of a request or a
+    /// Fails with `is_invalid` for a path that spans partitions or leads to a list, and with
+    /// `is_invalid_cursor` for a cursor of another query. Otherwise fails with the first error of a request or a
     /// row.
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<Stored<E>>> {
         let most = usize::try_from(self.page_size).unwrap_or(usize::MAX);
@@ -99,7 +96,7 @@ impl<E: TableEntity> KeyOrder<E> {
         Ok(Page::new(items, next))
     }
 
-    /// Returns all items as a stream. It holds one page of rows for each path.
+    /// Returns all items as a stream. Keeps one page of rows for each path in memory.
     pub fn stream(&self) -> Items<Stored<E>> {
         let this = self.clone();
         let merged = async move {
@@ -120,7 +117,7 @@ impl<E: TableEntity> KeyOrder<E> {
         self.stream().try_collect().await
     }
 
-    /// Prepares all queries for reading from the item after `cursor` on.
+    /// Prepares all queries to continue after `cursor`.
     async fn start_merge(&self, cursor: Option<&Cursor>, page_size: u32) -> Result<Merge<E>> {
         let mut partitions = Vec::with_capacity(self.queries.len());
         let mut text = String::from("in key order");
@@ -141,7 +138,7 @@ impl<E: TableEntity> KeyOrder<E> {
                     Error::new(ErrorKind::Unsupported, message).in_table(&plan.request.table)
                 );
             }
-            // The cursor holds keys only, so the fingerprint has to tell the paths and their order.
+            // The cursor only holds keys, so the fingerprint must include the paths in their order.
             text.push_str(&format!("\u{0}{:x}", plan.fingerprint()));
             partitions.push(partition);
         }
@@ -160,8 +157,8 @@ impl<E: TableEntity> KeyOrder<E> {
         for (query, partition) in self.queries.iter().zip(partitions) {
             let rest = query.clone().page_size(page_size).edit_request(|request| {
                 if let Some((after_partition, row_key)) = after {
-                    // Items come by RowKey, then by PartitionKey: a later partition may still have
-                    // the last RowKey.
+                    // Items are ordered by RowKey, then by PartitionKey. A later partition may still
+                    // contain the last RowKey.
                     let rows = match compare_utf16(&partition, after_partition) {
                         Ordering::Greater => Filter::ge("RowKey", row_key.as_str()),
                         Ordering::Less | Ordering::Equal => Filter::gt("RowKey", row_key.as_str()),
@@ -181,19 +178,19 @@ impl<E: TableEntity> KeyOrder<E> {
     }
 }
 
-/// The queries of a merge while it runs.
+/// The queries of a merge that is running.
 struct Merge<E> {
     fingerprint: u64,
     sources: Vec<MergedQuery<E>>,
-    /// The keys of the item that was returned last.
+    /// The keys of the last returned item.
     last: Option<(String, String)>,
 }
 
-/// One query of a merge, with the items that were read and not returned.
+/// One query of a merge, and its items that were read but not yet returned.
 struct MergedQuery<E> {
     run: PlannedQuery<Stored<E>>,
     items: VecDeque<Stored<E>>,
-    /// The pages that were not read yet.
+    /// The pages that have not been read yet.
     pages: PageLoop<Cursor>,
 }
 
@@ -212,15 +209,15 @@ impl<E: TableEntity> MergedQuery<E> {
 }
 
 impl<E: TableEntity> Merge<E> {
-    /// Returns whether there may be further items.
+    /// Returns whether more items may follow.
     fn has_more(&self) -> bool {
         self.sources.iter().any(|source| !source.items.is_empty() || !source.pages.is_over())
     }
 
-    /// Removes and returns the item with the smallest keys; `None` at the end.
+    /// Removes and returns the item with the smallest keys. Returns `None` at the end.
     async fn next_item(&mut self) -> Result<Option<Stored<E>>> {
         loop {
-            // The least item is known only when each query with items left has one at hand.
+            // The smallest item is known only if every unfinished query has an item in memory.
             try_join_all(self.sources.iter_mut().map(MergedQuery::read_until_item)).await?;
             let least = self
                 .sources

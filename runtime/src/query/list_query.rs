@@ -1,4 +1,4 @@
-//! Queries of lists: reads the ids in a list, then the entities that they name.
+//! Queries of lists: reads the ids in a list, then their entities.
 
 use futures_util::{StreamExt, stream};
 
@@ -29,10 +29,10 @@ use crate::{
     },
 };
 
-/// Entities that are read at a time.
+/// The number of entities that are read concurrently.
 const POINT_READS: usize = 32;
 
-/// PartitionKey and RowKey of an entity that a list names.
+/// PartitionKey and RowKey of an entity in a list.
 type Keys = (String, String);
 
 /// Reads the lists of a request and returns the keys of their entities, without reading the
@@ -44,7 +44,7 @@ pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
     let mut cursor = None;
     loop {
         let (page, next) = read_key_page(plan, E::SCHEMA, cursor.as_ref()).await?;
-        // The keys of an entity with dated tables need not say which of them it is in.
+        // The keys of an entity need not show which dated table it is in.
         let table = plan.table_of_page(cursor.as_ref())?.unwrap_or_default();
         let dated = E::SCHEMA.dated.as_ref();
         let period = dated.and_then(|dated| dated.period_of(&table, TableCase::Insensitive));
@@ -60,8 +60,7 @@ pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
     }
 }
 
-/// Reads one page of keys: a whole list if the request names one list, otherwise the lists of one
-/// page.
+/// Reads one page of keys: a whole list if the request addresses one list, otherwise the lists of one page.
 pub(crate) async fn read_key_page(
     plan: &QueryPlan,
     schema: &'static Schema,
@@ -77,7 +76,7 @@ pub(crate) async fn read_key_page(
         let keys = ids_of_one_list(request, schema, &table, point).await?;
         return Ok((keys, plan.cursor_at_next_table(cursor)?));
     }
-    // Refused here: a list in a blob is found by its whole key only, not by a scan.
+    // Refused here: a list in a blob can only be found by its whole key, not by a scan.
     list_blob_of_request(request)?;
     let RowPage { rows, next } = plan.read_page(cursor).await?;
     let lists = &plan.read.access.keys;
@@ -85,8 +84,8 @@ pub(crate) async fn read_key_page(
     for row in rows {
         let row = row?;
         let (partition_key, row_key) = row.keys();
-        // A range of lists has the lists whose head row is in it. A bound that begins with the key of a head row
-        // can stand between that row and its spill rows: such a spill row in the range is not of its lists.
+        // The range contains the lists whose head row is in it. If a bound begins with the key of a head row, it
+        // can be between that row and its spill rows, whose list is then outside the range.
         if !lists.contains(partition_key, head_row_key(row_key)) {
             continue;
         }
@@ -95,7 +94,7 @@ pub(crate) async fn read_key_page(
             .map_err(|error| error_with_row_keys(&row, error))?;
         let (first_spill, _) = spill_bounds(row_key, list.spill_row_count());
         if list.spill_row_count() > 0 && !lists.contains(partition_key, &first_spill) {
-            // The scan does not find the list's spill rows, which are above the range.
+            // The spill rows are above the range, so the scan does not find them.
             let point = (partition_key.to_owned(), row_key.to_owned());
             ids.extend(ids_of_one_list(request, schema, &table, point).await?);
             continue;
@@ -110,8 +109,8 @@ pub(crate) async fn read_key_page(
     Ok((ids, next))
 }
 
-/// Reads one list of entities in `table`, and returns their keys. A dated table that does not exist has no
-/// lists.
+/// Reads one list of entities in `table` and returns their keys. Returns no keys if a dated table does not
+/// exist.
 async fn ids_of_one_list(
     request: &Request,
     schema: &'static Schema,
@@ -124,7 +123,7 @@ async fn ids_of_one_list(
     }
 }
 
-/// Reads one list of entities in `table`, and returns their keys. Fails if the table does not exist.
+/// Reads one list of entities in `table` and returns their keys. Fails if the table does not exist.
 async fn read_ids_of_one_list(
     request: &Request,
     schema: &'static Schema,
@@ -143,7 +142,7 @@ async fn read_ids_of_one_list(
     Ok(keys_of(request, schema, family, table, list.ids()))
 }
 
-/// Returns the name of the blob that a request reads; `None` if its list is not in a blob.
+/// Returns the name of the blob that a request reads, or `None` if its list is not in a blob.
 pub(crate) fn list_blob_of_request(request: &Request) -> Result<Option<String>> {
     if !request.family().is_some_and(|family| family.in_blob) {
         return Ok(None);
@@ -157,7 +156,7 @@ pub(crate) fn list_blob_of_request(request: &Request) -> Result<Option<String>> 
     Ok(Some(list_blob_name(at, request.store.table_case())))
 }
 
-/// Returns the keys of this table's entities in a remote list, which several tables may share.
+/// Returns the keys of this table's entities in a remote list. Several tables may share the list.
 fn keys_of(
     request: &Request,
     schema: &'static Schema,
@@ -169,10 +168,10 @@ fn keys_of(
     ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family, case)).collect()
 }
 
-/// One page of the rows of entities that lists name.
+/// One page of the rows of entities in lists.
 #[derive(Debug)]
 pub(crate) struct EntityRowPage {
-    /// An entity that cannot be read is an error at its place.
+    /// The rows. An entity that cannot be read is an error in its place.
     pub(crate) rows: Vec<Result<Row>>,
     /// The row family of the rows.
     pub(crate) family: &'static Family,
@@ -181,11 +180,11 @@ pub(crate) struct EntityRowPage {
     pub(crate) next: Option<Cursor>,
 }
 
-/// Reads one page of the entities in lists with a point read for each id, in the order of the ids.
+/// Reads one page of the entities in lists, with one point read per id, in the order of the ids.
 ///
-/// Leaves out an id whose entity does not exist, has expired or does not meet the query's conditions. A remote
-/// list is written after its entity, so an id is also left out if its entity does not belong in the list any
-/// more. An entity that cannot be read is an error at its place; the error of a request ends the page.
+/// Skips an id if its entity does not exist, has expired or does not meet the query's conditions. A remote list
+/// is written after its entities, so an id is also skipped if its entity no longer belongs in the list. An entity
+/// that cannot be read is an error in its place. An error of a request ends the page.
 pub(crate) async fn read_entity_page(
     plan: &QueryPlan,
     of: RowType,
@@ -213,7 +212,7 @@ pub(crate) async fn read_entity_page(
     for row in found {
         let is_item = match &row {
             Ok(row) => is_item_of_list(&request.store, row, belongs.as_ref(), &filter).await,
-            // The row that cannot be read is an item.
+            // A row that cannot be read is an item.
             Err(_) => Ok(true),
         };
         match is_item {
@@ -226,7 +225,7 @@ pub(crate) async fn read_entity_page(
     Ok(EntityRowPage { rows, family, table, next })
 }
 
-/// Returns whether an entity that was read belongs in the lists and meets the conditions.
+/// Returns whether an entity belongs in the lists and meets the conditions.
 async fn is_item_of_list(
     store: &Store,
     row: &Row,
@@ -239,11 +238,11 @@ async fn is_item_of_list(
             return Ok(false);
         }
     }
-    // Compared with the decrypted entity: the ids in a list say nothing about its fields.
+    // Compare the decrypted entity, because ids say nothing about its fields.
     conditions.matches(row)
 }
 
-/// Reads the entities with these keys, several at a time. Leaves out those that do not exist.
+/// Reads the entities with these keys, several concurrently. Skips entities that do not exist.
 async fn read_each_entity(
     request: &Request,
     each: &ReadPlan,
@@ -259,8 +258,8 @@ async fn read_each_entity(
         }
     };
     let mut reads = stream::iter(keys).map(read).buffered(POINT_READS).boxed();
-    // Collected before keys are asked for: a read under way that is not polled could hold the request
-    // for the key.
+    // Collect first, then ask for encryption keys: a read that is not polled could hold the key request
+    // that others wait for.
     let mut found = Vec::new();
     while let Some(row) = reads.next().await {
         match row {
@@ -274,7 +273,7 @@ async fn read_each_entity(
     }
 }
 
-/// Tells from an entity's own fields whether it belongs in the remote lists of a request.
+/// Decides from an entity's own fields whether it belongs in the remote lists of a request.
 struct MembershipTest {
     schema: &'static Schema,
     family: &'static Family,

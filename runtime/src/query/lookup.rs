@@ -1,4 +1,4 @@
-//! `Lookup` caches a small table that rarely changes, so that a program can join it in memory.
+//! `Lookup` caches a small, rarely changing table in memory for joins.
 
 use std::{collections::HashMap, fmt, hash::Hash, sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use crate::{
     single_flight::Slot,
 };
 
-/// The entities of a query, cached in memory for a time: the first access reads the store, later
-/// ones do not.
+/// Caches the entities of a query in memory for a limited time. The first access reads the store, later ones
+/// use the cache.
 ///
-/// Clones share the cache. Accesses while it is being read wait for that one read and get its
-/// result, also its error; if the reading task is dropped, the next access reads.
+/// Clones share the cache. Accesses during a read wait for it and get the same result, even an error. If the
+/// reading task is dropped, the next access reads.
 ///
 /// ```
 /// use entable::{Lookup, prelude::*};
@@ -48,20 +48,20 @@ struct Inner<E> {
     slot: Slot<LookupState<E>>,
 }
 
-/// The cached entities, and the reads that filled the cache or failed.
+/// The cached entities, and the state of the reads that fill the cache.
 struct LookupState<E> {
     kept: Option<Arc<CachedEntities<E>>>,
-    /// How often the cache was cleared: a read that began before a clearing must not fill it.
+    /// How many times the cache was cleared. A read that began before a clearing must not fill the cache.
     forgotten: u64,
-    /// The number of reads that were begun. Reads are numbered from 1 on.
+    /// The number of reads that have begun. Reads are numbered from 1.
     begun: u64,
-    /// The highest number of a read that ended; 0 before the first end.
+    /// The highest number of a finished read, or 0 if none has finished.
     answered: u64,
-    /// The error of read `answered`; `None` if it succeeded.
+    /// The error of read `answered`, or `None` if it succeeded.
     failed: Option<Error>,
 }
 
-/// The cached entities, and the time at which their read began.
+/// The cached entities, and when their read began.
 struct CachedEntities<E> {
     at: Ticks,
     rows: Vec<Arc<Stored<E>>>,
@@ -90,8 +90,8 @@ impl<E> fmt::Debug for Lookup<E> {
 }
 
 impl<E: TableEntity> Lookup<E> {
-    /// Creates a cache for the entities of a query, without a request. The first access reads the
-    /// entities; an access when they are older than `ttl` reads them again.
+    /// Creates a cache for the entities of a query. Sends nothing until the first access. An access reads the
+    /// entities again if they are older than `ttl`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -107,8 +107,7 @@ impl<E: TableEntity> Lookup<E> {
         Self::with_clock(query, ttl, Arc::new(SystemClock))
     }
 
-    /// Creates a cache as [`new`](Self::new) does, which measures the age of its entities with
-    /// `clock` instead of the system clock.
+    /// Creates a cache that measures the age of its entities with `clock` instead of the system clock.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -131,12 +130,12 @@ impl<E: TableEntity> Lookup<E> {
         Self(Arc::new(Inner { query, ttl, clock, slot: Slot::default() }))
     }
 
-    /// Returns the entity at a point; `None` if there was none when the entities were read.
+    /// Returns the entity at a point, or `None` if it did not exist when the entities were read.
     ///
     /// # Errors
     ///
-    /// Returns the query's error if the store has to be read; fails with `is_invalid` for a point
-    /// with a value that does not fit its key.
+    /// Fails with the query's error if the store has to be read, and with `is_invalid` for a point with a value
+    /// that does not fit its key.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -158,11 +157,11 @@ impl<E: TableEntity> Lookup<E> {
         Ok(at.and_then(|at| kept.rows.get(*at)).cloned())
     }
 
-    /// Returns all entities, in the order of the query.
+    /// Returns all entities in query order.
     ///
     /// # Errors
     ///
-    /// Returns the query's error if the store has to be read.
+    /// Fails with the query's error if the store has to be read.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -177,12 +176,12 @@ impl<E: TableEntity> Lookup<E> {
         Ok(self.cached_or_read().await?.rows.clone())
     }
 
-    /// Returns the entities by a value other than their keys. If two have the same value, the later
-    /// one stays.
+    /// Returns a map of the entities by a value other than their keys. If several entities have the same value,
+    /// the last one wins.
     ///
     /// # Errors
     ///
-    /// Returns the query's error if the store has to be read.
+    /// Fails with the query's error if the store has to be read.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -203,11 +202,11 @@ impl<E: TableEntity> Lookup<E> {
         Ok(kept.rows.iter().map(|row| (key(row), row.clone())).collect())
     }
 
-    /// Reads the entities again, now. Calls during a read share the next read.
+    /// Reads the entities again immediately. Calls during a read share the next read.
     ///
     /// # Errors
     ///
-    /// Returns the query's error; the cached entities stay.
+    /// Fails with the query's error and keeps the cached entities.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -225,13 +224,13 @@ impl<E: TableEntity> Lookup<E> {
     pub async fn refresh(&self) -> Result<()> {
         let begun = self.0.slot.lock_state().begun;
         let find = |state: &LookupState<E>| {
-            // A read that began after this call saw all that was written before it.
+            // A read that began after this call sees everything written before the call.
             (state.answered > begun).then(|| state.failed.clone().map_or(Ok(()), Err))
         };
         self.0.slot.find_or_run(find, async || self.read_entities().await.map(drop)).await
     }
 
-    /// Clears the cache: the next access reads the store.
+    /// Clears the cache. The next access reads the store.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -253,14 +252,13 @@ impl<E: TableEntity> Lookup<E> {
     }
 
     async fn cached_or_read(&self) -> Result<Arc<CachedEntities<E>>> {
-        // Noted before waiting: only a read that ends after this answers this access.
+        // Noted before waiting, because only a read that ends after this point answers this access.
         let answered = self.0.slot.lock_state().answered;
         let find = |state: &LookupState<E>| {
             if let Some(kept) = self.cached_if_fresh(state) {
                 return Some(Ok(kept));
             }
-            // A read that failed while this access waited would fail again: its error is this access's
-            // too.
+            // If a read failed while this access waited, another read would fail too. Return the same error.
             state.failed.clone().filter(|_| state.answered > answered).map(Err)
         };
         self.0.slot.find_or_run(find, async || self.read_entities().await).await
@@ -269,12 +267,12 @@ impl<E: TableEntity> Lookup<E> {
     fn cached_if_fresh(&self, state: &LookupState<E>) -> Option<Arc<CachedEntities<E>>> {
         let kept = state.kept.as_ref()?;
         let age = self.0.clock.now().get().checked_sub(kept.at.get())?;
-        // After a clock went back, the age is unknown.
+        // If the clock went back, the age is unknown.
         let age = Duration::from_nanos(u64::try_from(age).ok()?.saturating_mul(100));
         (age < self.0.ttl).then(|| kept.clone())
     }
 
-    /// Reads the entities, and keeps the result for the accesses that wait for this read.
+    /// Reads the entities and stores the result for the accesses that wait for this read.
     async fn read_entities(&self) -> Result<Arc<CachedEntities<E>>> {
         let (number, forgotten) = {
             let mut state = self.0.slot.lock_state();
@@ -283,11 +281,11 @@ impl<E: TableEntity> Lookup<E> {
         };
         let result = self.read_store().await;
         let mut state = self.0.slot.lock_state();
-        // A read that was not polled may end after a later one, and is older then.
+        // A read that was not polled for a while may end after a later one, whose result is newer.
         if number > state.answered {
             state.answered = number;
             state.failed = result.as_ref().err().cloned();
-            // Cleared during the read: what was read may be older than the clearing.
+            // If the cache was cleared during the read, its result may be older than the clearing.
             if let Ok(read) = &result
                 && state.forgotten == forgotten
             {
@@ -298,7 +296,7 @@ impl<E: TableEntity> Lookup<E> {
     }
 
     async fn read_store(&self) -> Result<Arc<CachedEntities<E>>> {
-        // Before the read: the entities are as old as its request.
+        // Taken before the read: the entities are as old as its request.
         let at = self.0.clock.now();
         let rows: Vec<Arc<Stored<E>>> =
             self.0.query.collect().await?.into_iter().map(Arc::new).collect();

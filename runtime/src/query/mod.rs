@@ -1,6 +1,6 @@
 //! Queries: from a path and its conditions to typed items, page by page.
 //!
-//! A file uses only the files whose `mod` lines stand above its own.
+//! A file uses only files whose `mod` lines come before its own.
 
 pub(crate) mod columns;
 pub(crate) mod encrypted_filter;

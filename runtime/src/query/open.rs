@@ -1,4 +1,4 @@
-//! Reads single rows, and passes stored rows through the stages of a plan.
+//! Reads single rows, and takes stored rows through the stages of a plan.
 
 use super::plan::{OpenStages, Parts, ReadPlan};
 use crate::{
@@ -10,16 +10,16 @@ use crate::{
     store::{replace_by_table_name_error, rows::Store},
 };
 
-/// Rows that have passed the stages of a plan.
+/// Rows that have passed all stages of a plan.
 #[derive(Debug)]
 pub(crate) struct OpenedRows {
     pub(crate) rows: Vec<Result<Row>>,
-    /// Whether the page held rows that are no items, so that the next page may hold such rows too.
+    /// Whether the page contained rows that are not items. The next page may then contain such rows too.
     pub(crate) is_mixed: bool,
 }
 
 impl ReadPlan {
-    /// Reads the row at an address as a reader sees it. Returns `None` if there is none.
+    /// Reads the row at an address and opens it for a reader. Returns `None` if it does not exist.
     pub(crate) async fn read_row(&self, store: &Store, at: RowAt<'_>) -> Result<Option<Row>> {
         let RowAt { table, partition_key, row_key } = at;
         let read = ReadRequest { table, partition_key, row_key, select: self.columns.as_deref() };
@@ -28,7 +28,7 @@ impl ReadPlan {
                 let row = store.read(read).await;
                 row.map_err(|error| replace_by_table_name_error(error, table))
             }
-            // Boxed, as all that a plain entity does not meet: its reads would carry the futures.
+            // Boxed to keep these futures out of the reads of plain entities.
             Parts::OfType(schema, _) => Box::pin(store.read_parts(read, schema)).await,
             Parts::OfMembers(members) => Box::pin(store.read_set_member(read, members)).await,
         };
@@ -41,12 +41,12 @@ impl ReadPlan {
         row.map_err(|error| error.in_table(table))
     }
 
-    /// Passes stored rows of one page or one read through the stages. A row that fails in a stage is
-    /// an error at its place.
+    /// Takes the stored rows of a page or a read through the stages. A row that fails in a stage becomes an error
+    /// in its place.
     ///
     /// # Errors
     ///
-    /// Returns the error of a request that a stage sends.
+    /// Fails with the error of a request that a stage sends.
     pub(crate) async fn open_rows(
         &self,
         store: &Store,
@@ -78,32 +78,32 @@ impl ReadPlan {
             rows = self.join_parts(store, table, rows).await?;
             found = rows.len();
         }
-        // After the join: without its part 1, the other parts of an entity would be read once more.
+        // After the join, which would otherwise read the other parts of an entity again for lack of part 1.
         if stages.contain(OpenStages::EXPIRE) {
             self.drop_expired(store, &mut rows);
             is_mixed |= rows.len() < found;
         }
-        // After the join: a part of a wide entity that does not open is missed there.
+        // After the join, which would otherwise miss a part of a wide entity that cannot be decrypted.
         if stages.contain(OpenStages::HIDE) {
             rows = store.without_shredded(rows).await;
         }
         if stages.contain(OpenStages::COMPARE)
             && let Ok(wanted) = &self.filter.opened
         {
-            // A row that is an error stays: the caller has to see it.
+            // Keep rows that are errors, because the caller must see them.
             rows.retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));
         }
         Ok(OpenedRows { rows, is_mixed })
     }
 
-    /// Removes the rows whose time is over.
+    /// Removes expired rows.
     fn drop_expired(&self, store: &Store, rows: &mut Vec<Result<Row>>) {
         let is_over = |row: &Row| store.is_row_expired(row, self.kinds, self.access.family);
-        // A row that is an error stays: the caller has to see it.
+        // Keep rows that are errors, because the caller must see them.
         rows.retain(|row| !row.as_ref().is_ok_and(is_over));
     }
 
-    /// Makes one row of the rows of each wide entity in a page.
+    /// Joins the rows of each wide entity in a page into one row.
     async fn join_parts(
         &self,
         store: &Store,

@@ -1,4 +1,4 @@
-//! Runs a query: as a stream, all at once, or page by page.
+//! Runs a query as a stream, completely, or page by page.
 
 use std::{pin::pin, sync::Arc};
 
@@ -15,12 +15,12 @@ use crate::{
     row::Row,
 };
 
-/// Number of tables of a window that are read at a time.
+/// The number of tables of a window that are read concurrently.
 const TABLES_IN_FLIGHT: usize = 8;
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
-    /// Returns the items of several tables, table by table. Reads the first pages of eight tables
-    /// concurrently, and further pages of a table when its turn comes.
+    /// Returns the items of several tables, table by table. Reads the first pages of eight tables concurrently,
+    /// and later pages of a table when its turn comes.
     fn stream_tables(&self) -> Items<T> {
         let query = self.clone();
         let take = self
@@ -29,7 +29,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let items = async move {
             let run = query.plan().await?;
-            // Those that exist, if the plan has listed them.
+            // Only the existing tables, if the plan has listed them.
             let run = run.and_then(|run| Some((run.clone(), run.plan.request.tables.clone()?)));
             let periods = run.iter().flat_map(|(_, tables)| tables.iter()).collect::<Vec<_>>();
             let first_pages = stream::iter(periods)
@@ -37,8 +37,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                     let run = run.clone();
                     async move {
                         let Some((run, tables)) = run else { return Ok(None) };
-                        // A cursor into each table, so that eight first pages can be read before
-                        // the first is used up.
+                        // A cursor into each table allows eight first pages to be read before the first one is
+                        // used up.
                         let fingerprint = run.plan.fingerprint();
                         let start = tables.cursor_at_beginning(period, fingerprint, None)?;
                         let page = run.fetch_page_in_span(Some(start.clone())).await?;
@@ -46,7 +46,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                     }
                 })
                 .buffered(TABLES_IN_FLIGHT);
-            // The error of a request is the last item: what follows would hide a hole.
+            // The error of a request is the last item, because later items would hide the gap.
             let pages = first_pages.map_ok(pages_of_table).try_flatten();
             let pages = pages.scan(false, |is_over, page| {
                 let page = (!*is_over).then_some(page);
@@ -55,14 +55,14 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             });
             Ok::<_, Error>(pages.map_ok(stream::iter).try_flatten())
         };
-        // Each table is read for itself, so that the limit of items is kept here.
+        // Each table is read separately, so the total limit of items is applied here.
         stream::once(items).try_flatten().take(take).boxed()
     }
 
-    /// Returns the items as a stream, which fetches a page when the one before is used up.
+    /// Returns the items as a stream. Each page is fetched when the previous one is used up.
     ///
-    /// A row that cannot be read is an error at its place, and the rows after it follow; the error
-    /// of a request is the last item.
+    /// A row that cannot be read is an error in its place, and the rows after it follow. An error of a request is
+    /// the last item.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -117,7 +117,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// ```
     pub async fn collect(&self) -> Result<Vec<T>> {
         if self.request.tables.is_some() {
-            // Boxed: several tables are rare, and are read at the same time.
+            // Boxed because queries of several tables are rare.
             return self.stream_tables().try_collect().await;
         }
         let Some(run) = self.plan().await? else { return Ok(Vec::new()) };
@@ -133,7 +133,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         Ok(items)
     }
 
-    /// Reads the first item, if there is one.
+    /// Returns the first item, or `None` if the query finds nothing.
     ///
     /// # Errors
     ///
@@ -148,18 +148,18 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn first(&self) -> Result<Option<T>> {
-        // At most one, or none if the caller takes none.
+        // At most one item, or none if the caller's limit is 0.
         let most = self.request.take.unwrap_or(1).min(1);
         self.clone().take(most).stream().try_next().await
     }
 
-    /// Reads one page in one request: from the start, or from the cursor that an earlier page gave, in
-    /// this process or another. A page may be empty and still have a next one.
+    /// Reads one page in one request, from the start or from the cursor of an earlier page, even in another
+    /// process. A page may be empty and still have a next page.
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid_cursor` for a cursor of another query, and with the first error of the
-    /// request or of a row. [`results`](Self::results) keeps the other rows of such a page.
+    /// Fails with `is_invalid_cursor` for a cursor of another query, and with the first error of the request or of
+    /// a row. Use [`results`](Self::results) to keep the other rows of such a page.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -182,7 +182,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         PlannedQuery { plan, source: self.source.clone() }.page(cursor).await
     }
 
-    /// Reads the page after a cursor, in one request: [`page`](Self::page) from a cursor that is kept.
+    /// Reads the page after a cursor in one request, as [`page`](Self::page) does.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -219,8 +219,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         self.page(Some(cursor.clone())).await
     }
 
-    /// Makes each row's own result an item: a row that cannot be read ends neither a page nor
-    /// [`collect`](Self::collect). Errors of requests stay errors of the query.
+    /// Makes the result of each row an item. A row that cannot be read then ends neither a page nor
+    /// [`collect`](Self::collect). Errors of requests are still errors of the query.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -263,8 +263,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         })
     }
 
-    /// Plans the query once for all its pages. Returns `None` if nothing is to be taken, which needs
-    /// no request.
+    /// Plans the query once for all its pages. Returns `None` if the limit is 0, which needs no request.
     pub(crate) async fn plan(&self) -> Result<Option<PlannedQuery<T>>> {
         if self.request.take == Some(0) {
             return Ok(None);
@@ -274,7 +273,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     }
 }
 
-/// A query that is running: its plan, and how its rows become items.
+/// A running query: its plan, and the conversion of its rows into items.
 pub(crate) struct PlannedQuery<T> {
     pub(super) plan: Arc<QueryPlan>,
     pub(super) source: Source<T>,
@@ -287,20 +286,20 @@ impl<T> Clone for PlannedQuery<T> {
 }
 
 impl<T: Send + 'static> PlannedQuery<T> {
-    /// Returns the table of the entities on the page at `cursor`, the name template if there is none.
+    /// Returns the table of the entities on the page at `cursor`, or the name template if there is no table.
     pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<String> {
         self.plan.request.table_of_page(cursor)
     }
 
-    /// Reads the page at `cursor`. Fails with the first row that cannot be read.
+    /// Reads the page at `cursor`. Fails with the error of the first row that cannot be read.
     pub(crate) async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
         let Page { items, next } = self.fetch_page_in_span(cursor).await?;
         Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
     }
 
-    /// Reads the page at `cursor` in a tracing span, with a result for each item; rows that the query skips
-    /// give none. The next cursor holds the number of items returned so far, so that later pages keep to the
-    /// limit of `take`. A row that cannot be read counts as an item.
+    /// Reads the page at `cursor` in a tracing span. Returns a result for each item, and nothing for rows that the
+    /// query skips. The next cursor holds the number of items returned so far, which later pages need for the limit
+    /// of `take`. A row that cannot be read counts as an item.
     pub(crate) async fn fetch_page_in_span(
         &self,
         cursor: Option<Cursor>,
@@ -336,10 +335,10 @@ impl<T: Send + 'static> PlannedQuery<T> {
                 (items, found, next)
             }
         };
-        // A list is read as a whole, whatever the limit.
+        // A list is read completely, whatever the limit.
         items.truncate(most);
         let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
-        // Enough items: no further page, although the store has one.
+        // The limit is reached, so there is no next page even if the store has one.
         let next = next.filter(|_| count < left).map(|cursor| Cursor {
             returned: returned + count,
             mixed: cursor.mixed || mixed || items.len() < found,
@@ -350,7 +349,7 @@ impl<T: Send + 'static> PlannedQuery<T> {
 }
 
 impl QueryPlan {
-    /// Decodes rows until there are `most` items. Rows that the query skips give none.
+    /// Decodes rows until there are `most` items. Skipped rows produce no item.
     fn decode_rows<T>(
         &self,
         rows: Vec<Result<Row>>,
@@ -372,17 +371,17 @@ impl QueryPlan {
     }
 }
 
-/// A table, with the run of the query and the table's first page.
+/// A table, with the running query and the table's first page.
 type FirstPage<T> = (PlannedQuery<T>, Option<String>, Page<Result<T>>);
 
-/// Returns the items of a table, page by page. `read` is its first page.
+/// Returns the items of a table, page by page. `read` is the table's first page.
 fn pages_of_table<T: Send + 'static>(
     read: Option<FirstPage<T>>,
 ) -> BoxStream<'static, Result<Vec<Result<T>>>> {
     let Some((run, table, first)) = read else { return stream::empty().boxed() };
-    // After its last page, the cursor stands in the next table.
+    // After the last page of the table, the cursor points to the next table.
     let next = first.next.filter(|next| next.table == table);
-    // Each page is fetched when it is polled for: an error of its request must not take earlier items away.
+    // Fetch each page when it is polled for: an error of its request must not discard earlier items.
     let later = stream::try_unfold((run, table, next), |(run, table, next)| async move {
         let Some(cursor) = next else { return Ok(None) };
         let page = run.fetch_page_in_span(Some(cursor)).await?;

@@ -23,7 +23,7 @@ impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
     }
 }
 
-/// A query of partial copies. [`select`](Self::select) makes it a query that can run.
+/// A query of partial copies. Call [`select`](Self::select) to turn it into a query that can run.
 pub struct PartialQuery<E, M> {
     pub(crate) request: Request,
     of: PhantomData<fn() -> (E, M)>,
@@ -38,7 +38,7 @@ impl<E, M> fmt::Debug for PartialQuery<E, M> {
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     setters!();
 
-    /// Reads the fields of a projection, all of which the copies hold.
+    /// Reads the fields of a projection. The copies must hold all of these fields.
     #[must_use]
     pub fn select<P>(self) -> Query<E, Stored<P>>
     where
@@ -50,7 +50,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
 }
 
 impl<E: TableEntity, M> PartialQuery<E, M> {
-    /// Returns what the query will send, without sending it. A [`select`](Self::select) narrows the properties.
+    /// Returns what the query will send, without sending it. [`select`](Self::select) reads fewer properties.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -69,13 +69,13 @@ impl<E: TableEntity, M> PartialQuery<E, M> {
     }
 }
 
-/// The methods that run a query, which a partial query refuses: they exist so that the compiler
-/// explains why. The bound stands on each method, where the compiler reports it, and the futures
-/// are boxed so that it reports it once.
+/// Methods that run a query. A partial query has them only for the compiler's explanation of why it cannot
+/// run. Each method has the bound itself, because the compiler reports it there, and returns a boxed future,
+/// because the compiler then reports it once.
 #[doc(hidden)]
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
-    /// Never compiles, and exists only for the error that the compiler then reports: a partial copy does
-    /// not hold the whole entity. Call [`select`](Self::select) first.
+    /// Never compiles. It exists for the compiler's error message: a partial copy does not hold the whole entity.
+    /// Call [`select`](Self::select) first.
     pub fn stream(&self) -> Items<Stored<E>>
     where
         PartialCopy<M>: FullView,
@@ -83,8 +83,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         self.query_whole_entities().stream()
     }
 
-    /// Never compiles, and exists only for the error that the compiler then reports: a partial copy does
-    /// not hold the whole entity. Call [`select`](Self::select) first.
+    /// Never compiles. It exists for the compiler's error message: a partial copy does not hold the whole entity.
+    /// Call [`select`](Self::select) first.
     pub fn collect(&self) -> BoxFuture<'static, Result<Vec<Stored<E>>>>
     where
         PartialCopy<M>: FullView,
@@ -93,8 +93,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         async move { query.collect().await }.boxed()
     }
 
-    /// Never compiles, and exists only for the error that the compiler then reports: a partial copy does
-    /// not hold the whole entity. Call [`select`](Self::select) first.
+    /// Never compiles. It exists for the compiler's error message: a partial copy does not hold the whole entity.
+    /// Call [`select`](Self::select) first.
     pub fn first(&self) -> BoxFuture<'static, Result<Option<Stored<E>>>>
     where
         PartialCopy<M>: FullView,
@@ -103,8 +103,8 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         async move { query.first().await }.boxed()
     }
 
-    /// Never compiles, and exists only for the error that the compiler then reports: a partial copy does
-    /// not hold the whole entity. Call [`select`](Self::select) first.
+    /// Never compiles. It exists for the compiler's error message: a partial copy does not hold the whole entity.
+    /// Call [`select`](Self::select) first.
     pub fn page(&self, cursor: Option<Cursor>) -> BoxFuture<'static, Result<Page<Stored<E>>>>
     where
         PartialCopy<M>: FullView,

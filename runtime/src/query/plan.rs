@@ -1,4 +1,4 @@
-//! The plan of a read: which rows it asks for, and which stages they pass before they are items.
+//! The plan of a read: which rows it requests, and which stages turn them into items.
 
 use crate::{
     entity::{Access, FromRow, Needs, Schema, Set, TableEntity, set::Members},
@@ -11,20 +11,20 @@ use crate::{
 
 use super::columns::{columns_of_row, may_be_reserved};
 
-/// A read, decided once from its path, its conditions and its view. Every verb that reads rows for a
-/// program runs one.
+/// A read, planned once from its path, its conditions and its view. Every verb that reads rows for a program
+/// runs a plan.
 #[derive(Debug)]
 pub(crate) struct ReadPlan {
-    /// The path. Its keys hold their blind tokens.
+    /// The path, with the blind tokens of its keys.
     pub(crate) access: Access,
-    /// The types of the rows, by whose declarations they are decrypted.
+    /// The types whose declarations are used to decrypt the rows.
     pub(crate) kinds: ReadAs,
     /// The rows that make up an item.
     pub(crate) parts: Parts,
-    /// The properties to request; `None` requests all.
+    /// The properties to request, or `None` for all.
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) filter: ReadFilter,
-    /// What stored rows pass before they are items.
+    /// The stages that turn stored rows into items.
     pub(crate) open_stages: OpenStages,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct ReadPlan {
 pub(crate) enum Parts {
     /// One row.
     Single,
-    /// Those rows of a wide entity of this type.
+    /// These rows of a wide entity of this type.
     OfType(&'static Schema, PartsRead),
     /// One row, or all rows of an entity of a wide member of the set.
     OfMembers(&'static Members),
@@ -52,10 +52,10 @@ impl Parts {
 /// The conditions of a read.
 #[derive(Debug)]
 pub(crate) struct ReadFilter {
-    /// The filter that a scan sends; a read of one row sends its keys alone.
+    /// The filter that a scan sends. A read of one row sends only its keys.
     pub(crate) sent: Filter,
-    /// The caller's conditions on rows as readers see them, for rows that the store cannot compare:
-    /// encrypted and reserved ones. A condition that such a row cannot answer is its error.
+    /// The caller's conditions, applied to decrypted and confirmed rows that the store cannot compare. If a row
+    /// cannot be compared, the result is an error for that row.
     pub(crate) opened: Result<Filter>,
 }
 
@@ -65,37 +65,37 @@ impl ReadFilter {
         Self { sent: Filter::Constant(true), opened: Ok(Filter::Constant(true)) };
 }
 
-/// The stages that stored rows pass before they are items: any of the constants of this type.
+/// The stages that turn stored rows into items: any combination of the constants of this type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpenStages(u8);
 
 impl OpenStages {
-    /// Rows are items as they are stored.
+    /// Stored rows are items as they are.
     pub(crate) const NONE: Self = Self(0);
     /// Rows are verified and decrypted.
     pub(crate) const OPEN: Self = Self(1);
     /// A reserved copy is replaced by the copy that its owner derives.
     pub(crate) const CONFIRM: Self = Self(1 << 1);
-    /// Rows whose time is over are left out.
+    /// Expired rows are dropped.
     pub(crate) const EXPIRE: Self = Self(1 << 2);
     /// The rows of a wide entity are joined.
     pub(crate) const JOIN: Self = Self(1 << 3);
-    /// Rows of scopes whose keys are deleted for good are left out.
+    /// Rows of scopes whose keys are permanently deleted are dropped.
     pub(crate) const HIDE: Self = Self(1 << 4);
-    /// Decrypted rows that do not meet the caller's conditions are left out.
+    /// Decrypted rows that do not meet the caller's conditions are dropped.
     pub(crate) const COMPARE: Self = Self(1 << 5);
 
-    /// Returns whether `stage` is among these.
+    /// Returns whether these stages include `stage`.
     pub(crate) const fn contain(self, stage: Self) -> bool {
         self.0 & stage.0 == stage.0
     }
 
-    /// Returns these stages, and `stage` if the condition holds.
+    /// Returns these stages, and also `stage` if `condition` is `true`.
     pub(crate) const fn and_if(self, condition: bool, stage: Self) -> Self {
         if condition { Self(self.0 | stage.0) } else { self }
     }
 
-    /// Returns whether rows may have to meet the caller's conditions after they were opened.
+    /// Returns whether the caller's conditions may have to be checked after rows were opened.
     pub(crate) const fn meets_conditions_later(self) -> bool {
         self.contain(Self::CONFIRM) || self.contain(Self::COMPARE)
     }
@@ -112,34 +112,33 @@ pub(crate) struct RowType {
     pub(crate) schema: &'static Schema,
     /// [`Schema::needs`], as a constant.
     pub(crate) needs: Needs,
-    /// Returns the properties that the reader needs of rows of a family.
+    /// Returns the properties of a family's rows that the reader needs.
     pub(crate) columns: fn(Option<&'static Family>) -> Option<Vec<String>>,
 }
 
 impl RowType {
-    /// Returns the type `E`, whose rows are read as a `T`.
+    /// Returns the type `E`, with its rows read as a `T`.
     pub(crate) fn of<E: TableEntity, T: FromRow>() -> Self {
         Self { schema: E::SCHEMA, needs: const { E::SCHEMA.needs() }, columns: T::columns }
     }
 
-    /// Returns the type, whose rows are read with all their properties.
+    /// Returns the type, with its rows read completely.
     pub(crate) fn whole(self) -> Self {
         Self { columns: |_| None, ..self }
     }
 }
 
 impl ReadPlan {
-    /// Plans reads of single rows of a type. `access` is the path to one row, or names only the row
-    /// family of the rows.
+    /// Plans reads of single rows of a type. `access` is the path to one row, or only contains the row family.
     ///
     /// # Errors
     ///
-    /// Fails for a schema without row families, which no derive writes.
+    /// Fails for a schema without row families, which no derive generates.
     pub(crate) fn for_row(store: &Store, of: RowType, mut access: Access) -> Result<Self> {
         let RowType { schema, needs, columns } = of;
         let family = access.family.map_or_else(|| schema.primary(), Ok)?;
         access.family = Some(family);
-        // A copy is one row, also that of a wide entity.
+        // A copy is a single row, even of a wide entity.
         let is_wide = needs.contain(Needs::PARTS) && family.is_primary();
         // The parts of a wide entity are opened and joined where they are read.
         let open_stages = OpenStages::NONE
@@ -161,7 +160,7 @@ impl ReadPlan {
     pub(crate) fn for_row_of_set<S: Set>(store: &Store, access: Access) -> Self {
         let (members, needs) = (S::MEMBERS, const { S::MEMBERS.needs() });
         let is_wide = needs.contain(Needs::PARTS);
-        // Copies are no items, so that none is confirmed. Parts are opened where they are read.
+        // Copies are never items here, so none is confirmed. Parts are opened where they are read.
         let open_stages = OpenStages::NONE
             .and_if(store.sealing.opens_rows(needs) && !is_wide, OpenStages::OPEN)
             .and_if(needs.contain(Needs::EXPIRY), OpenStages::EXPIRE);
@@ -175,7 +174,7 @@ impl ReadPlan {
         }
     }
 
-    /// Reads rows whether or not their time is over: writes and maintenance do not ask it.
+    /// Also returns expired rows. Writes and maintenance do not check the time.
     pub(crate) fn with_expired(self) -> Self {
         Self { open_stages: self.open_stages.without(OpenStages::EXPIRE), ..self }
     }

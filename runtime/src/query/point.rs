@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl ReadPlan {
-    /// Reads the row that the plan's path leads to. `table` is the table of the entities. Returns
-    /// `None` if there is no such row, or its time is over.
+    /// Reads the row that the plan's path leads to. `table` is the table of the entities. Returns `None` if the
+    /// row does not exist or has expired.
     pub(crate) async fn read_point(&mut self, store: &Store, table: &str) -> Result<Option<Row>> {
         if self.access.needs_key_tokens() && !Box::pin(self.fill_key_tokens(store, table)).await? {
             return Ok(None);
@@ -24,8 +24,8 @@ impl ReadPlan {
         self.read_row(store, RowAt::new(&table, partition_key, row_key)).await
     }
 
-    /// Puts blind tokens into the keys of the path. Returns `false` if nothing can be found, because
-    /// all keys of the rows' scope are deleted for good.
+    /// Adds blind tokens to the keys of the path. Returns `false` if nothing can be found, because all keys of
+    /// the rows' scope are permanently deleted.
     async fn fill_key_tokens(&mut self, store: &Store, table: &str) -> Result<bool> {
         let schema = match self.kinds {
             ReadAs::Typed(schema) => Some(schema),

@@ -18,22 +18,22 @@ use crate::{
     store::dated::name_of,
 };
 
-/// A query with everything that its pages have in common.
+/// A planned query: everything that its pages have in common.
 #[derive(Debug)]
 pub(crate) struct QueryPlan {
     pub(crate) request: Request,
     pub(crate) read: ReadPlan,
-    /// Whether all keys of the scopes that the query looks up are deleted for good, so that it finds
-    /// nothing and sends nothing.
+    /// Whether all keys of the queried scopes are permanently deleted. The query then finds nothing and sends
+    /// nothing.
     pub(crate) finds_nothing: bool,
-    /// Whether the filter alone decides which rows are of the queried type.
+    /// Whether the filter alone selects the rows of the queried type.
     is_type_decided: bool,
-    /// What tells the query from others that send the same filter.
+    /// Distinguishes the query from others that send an equal filter.
     unsent: String,
     fingerprint: OnceLock<u64>,
 }
 
-/// The read of a query, and what its filter does not tell of the query.
+/// The read of a query, and the part of the query that is not in the filter.
 struct PlannedRead {
     read: ReadPlan,
     unsent: String,
@@ -41,14 +41,14 @@ struct PlannedRead {
 }
 
 impl Request {
-    /// Makes the blind tokens, the filter and the selection, and checks them. May fetch a key from the client's
-    /// key provider. Sends nothing to the store, except that a query of a large window lists its tables.
+    /// Makes and checks the blind tokens, the filter and the selection. May fetch a key from the client's key
+    /// provider. Sends nothing to the store, unless a query of a large window has to list its tables.
     pub(crate) async fn plan(self) -> Result<QueryPlan> {
         self.plan_page(None).await
     }
 
-    /// Plans the query as [`plan`](Self::plan) does, for the page at `cursor` alone: a page inside a table needs
-    /// no list of the tables.
+    /// Plans the query as [`plan`](Self::plan) does, but only for the page at `cursor`. A page inside a table
+    /// needs no list of tables.
     pub(crate) async fn plan_page(mut self, cursor: Option<&Cursor>) -> Result<QueryPlan> {
         let planned = self.plan_read().await.map_err(|error| error.in_table(&self.table))?;
         let PlannedRead { read, unsent, finds_nothing } = planned;
@@ -64,10 +64,10 @@ impl Request {
 
     async fn plan_read(&self) -> Result<PlannedRead> {
         if self.needs.contain(Needs::EXPIRY) {
-            // Before the first page, whose date then corrects the clock that hides expired rows.
+            // Before the first page: its date corrects the clock that hides expired rows.
             self.store.watch_time();
         }
-        // In a shredded scope nothing is found by blind token, so that the request sends nothing.
+        // Blind tokens find nothing in a shredded scope, so the request is not sent.
         let keyed = match self.access.needs_key_tokens() {
             true => {
                 let schema = self.schema_of_keys();
@@ -81,7 +81,7 @@ impl Request {
             None => None,
         };
         let finds_nothing = filter.is_none();
-        // A request that finds nothing is refused for what another one is refused for.
+        // A request that finds nothing is refused for the same reasons as any other.
         let SentFilter { filter, unsent } = match filter {
             Some(sent) => sent,
             None => SentFilter { filter: self.filter_to_explain(parts)?, unsent: String::new() },
@@ -107,7 +107,7 @@ impl Request {
         Ok(PlannedRead { read, unsent, finds_nothing })
     }
 
-    /// Returns the stages that rows of the query pass.
+    /// Returns the stages for the rows of the query.
     fn open_stages(&self, parts: Parts) -> OpenStages {
         let may_be_reserved = match (self.schema, self.members) {
             (Some(_), _) => self.family().is_some_and(may_be_reserved),
@@ -127,8 +127,8 @@ impl Request {
 }
 
 impl QueryPlan {
-    /// Returns the number that identifies the query, so that a cursor of another query is refused.
-    // Only a query of several pages has a cursor: the text is not made for others.
+    /// Returns a number that identifies the query and allows cursors of other queries to be refused. Computed on
+    /// demand, because only queries of several pages have cursors.
     pub(crate) fn fingerprint(&self) -> u64 {
         *self.fingerprint.get_or_init(|| text_fingerprint(&self.identifying_text()))
     }
@@ -146,17 +146,17 @@ impl QueryPlan {
         text
     }
 
-    /// Returns whether a row of a query that only counts is an item.
+    /// Returns whether a row is an item of a query that only counts.
     ///
     /// # Errors
     ///
     /// Fails as [`Request::is_row_an_item`] does.
     pub(crate) fn is_row_an_item(&self, row: &Row) -> Result<bool> {
-        // The type was not asked for if the filter has compared it.
+        // The type was not requested if the filter has compared it.
         if self.is_type_decided { Ok(true) } else { self.request.is_row_an_item(row) }
     }
 
-    /// Returns the keys of the one row that the query reads; `None` if it may read several.
+    /// Returns the keys of the row if the query reads a single row.
     pub(crate) fn point_keys(&self) -> Result<Option<(String, String)>> {
         let point = self.read.access.checked_keys()?.as_point();
         Ok(point.map(|(partition_key, row_key)| (partition_key.to_owned(), row_key.to_owned())))
@@ -167,8 +167,7 @@ impl QueryPlan {
         self.request.cost_class(&self.read.filter.sent)
     }
 
-    /// Returns the table of the entities that the page at `cursor` finds; `None` if the query reads
-    /// no table.
+    /// Returns the table of the entities on the page at `cursor`, or `None` if the query reads no table.
     pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<Option<String>> {
         match &self.request.tables {
             Some(tables) => {
@@ -179,8 +178,8 @@ impl QueryPlan {
         }
     }
 
-    /// Returns the cursor at the beginning of the next table; `None` after the last table, and for
-    /// a query of one table.
+    /// Returns the cursor at the beginning of the next table. Returns `None` after the last table, and for a
+    /// query of one table.
     pub(crate) fn cursor_at_next_table(&self, cursor: Option<&Cursor>) -> Result<Option<Cursor>> {
         let Some(tables) = &self.request.tables else { return Ok(None) };
         let after = tables.period_of(cursor)?.and_then(|period| tables.period_after(period));

@@ -14,10 +14,10 @@ use crate::{
     },
 };
 
-/// The rows of a page as readers see them, and the cursor of the next page.
+/// The opened rows of a page, and the cursor of the next page.
 #[derive(Debug, Default)]
 pub(crate) struct RowPage {
-    /// A row that cannot be read is an error at its place.
+    /// The rows. A row that cannot be read is an error in its place.
     pub(crate) rows: Vec<Result<Row>>,
     pub(crate) next: Option<Cursor>,
 }
@@ -28,7 +28,7 @@ impl QueryPlan {
         if self.finds_nothing {
             return Ok(RowPage::default());
         }
-        // With another filter a cursor would skip or repeat rows, and nobody would notice.
+        // With another filter, a cursor would silently skip or repeat rows.
         if cursor.is_some_and(|cursor| cursor.fingerprint != self.fingerprint()) {
             let message = "the cursor belongs to another query: table, path, filter, selection and `take` have to be the same";
             let error = Error::new(ErrorKind::InvalidCursor, message);
@@ -63,7 +63,7 @@ impl QueryPlan {
         Ok(RowPage { rows, next })
     }
 
-    /// Reads one page of a table from `cursor` on. A dated table that does not exist has no rows.
+    /// Reads one page of a table from `cursor` on. Returns no rows if a dated table does not exist.
     async fn read_rows(&self, table: &str, cursor: Option<&Cursor>) -> Result<RowPage> {
         let (request, read) = (&self.request, &self.read);
         let scan = ScanRequest {
@@ -85,7 +85,7 @@ impl QueryPlan {
         let next = page.next.map(|at| {
             let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
             let fingerprint = self.fingerprint();
-            // Some rows were no items: `top` asks for full pages from now on.
+            // Some rows were not items, so `top` requests full pages from now on.
             Cursor { fingerprint, returned, mixed: mixed || is_mixed, at, table: None }
         });
         Ok(RowPage { rows, next })

@@ -33,19 +33,19 @@ use crate::{
     store::{dated::name_of, rows::Store, sealing::open::ReadAs},
 };
 
-/// Stands for a blind token in `explain`, which makes none.
+/// Replaces the blind tokens in `explain`, which makes none.
 pub(crate) const TOKEN_IN_EXPLAIN: &str = "<token>";
 
-/// Where writes to the found entities are sent. A query itself writes nothing.
+/// Where writes to the found entities go. A query itself writes nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct BulkWriteTarget {
     /// The outbox of the client that made the query.
     pub(crate) outbox: Arc<Outbox>,
-    /// The table of the entities; remote copies are in another one.
+    /// The table of the entities. Remote copies are in another table.
     pub(crate) table: String,
 }
 
-/// Tells whether a row of no member of a set is an item of the set.
+/// Decides whether a row whose type is not in a set is an item of the set.
 pub(crate) type AcceptsNonMemberRow = fn(&Row) -> Result<bool>;
 
 /// Paths, conditions and options of a query, before it runs. Creating a request sends nothing.
@@ -56,17 +56,17 @@ pub(crate) struct Request {
     pub(crate) access: Access,
     pub(crate) schema: Option<&'static Schema>,
     pub(crate) members: Option<&'static Members>,
-    /// What reads of the type or the members have to do.
+    /// What reads of the type or the members must do.
     pub(crate) needs: Needs,
-    /// The entity type whose keys the path contains, if the query itself has no type (`schema`):
-    /// the path may need blind tokens of that type. Otherwise `None`.
+    /// The entity type whose keys the path contains, if the query itself has no type (`schema`). The path may
+    /// need blind tokens of that type.
     pub(crate) tokens: Option<&'static Schema>,
     pub(crate) conditions: Vec<Filter>,
-    /// The scopes that the caller named with `in_scopes`. A condition on an encrypted property compares
-    /// their blind tokens if the path does not tell the scope.
+    /// The scopes from `in_scopes`. A condition on an encrypted property compares their blind tokens if the
+    /// scope does not follow from the path.
     pub(crate) scopes: Vec<TokenScope>,
     pub(crate) select: Option<Vec<String>>,
-    /// The properties that a query of a list selects of the entities that it reads.
+    /// The properties that a query of a list selects from its entities.
     pub(crate) select_of_entities: Option<Vec<String>>,
     pub(crate) fault: Option<Error>,
     pub(crate) take: Option<u64>,
@@ -78,14 +78,14 @@ pub(crate) struct Request {
     pub(crate) with_expired: bool,
     /// Whether a query of a set also returns index copies.
     pub(crate) copies: bool,
-    /// Whether rows are only counted, so that their keys and type suffice.
+    /// Whether rows are only counted, for which their keys and type are enough.
     keys_only: bool,
     is_other: AcceptsNonMemberRow,
     pub(crate) origin: Option<BulkWriteTarget>,
     /// Whether more than 10,000 dated tables may be read one by one.
     pub(crate) many_tables: bool,
-    /// The tables that are read one after the other; then `table` is their name template. `None`
-    /// for one table.
+    /// The tables that are read one after another, or `None` for one table. If set, `table` is their name
+    /// template.
     pub(crate) tables: Option<QueriedTables>,
 }
 
@@ -119,8 +119,7 @@ impl Request {
         }
     }
 
-    /// Sets the outbox of the client that makes the query, and the table of the entities that it
-    /// finds.
+    /// Sets the outbox of the client that creates the query, and the table of the entities that it finds.
     pub(crate) fn with_outbox_and_table(self, outbox: &Arc<Outbox>, table: &str) -> Self {
         let origin = BulkWriteTarget { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
@@ -136,8 +135,7 @@ impl Request {
         if window.is_time {
             match (periods, named) {
                 (Some((period, _)), Some(named)) if period != named => {
-                    // The path fixes a time in another period than the table that the caller
-                    // opened.
+                    // The path fixes a time outside the period of the table that the caller opened.
                     let message = format!(
                         "the path leads to another table than `{name}`, of the time that it gives"
                     );
@@ -181,18 +179,17 @@ impl Request {
         self
     }
 
-    /// Makes the request read several of the entity's dated tables, one after the other.
+    /// Makes the request read several of the entity's dated tables, one after another.
     pub(crate) fn set_queried_tables(&mut self, tables: QueriedTables) {
         self.tables = Some(tables);
     }
 
-    /// Returns the table of the entities that the page at `cursor` finds; the name template if the
-    /// query reads no table. A query through remote copies reads another table than that of the
-    /// entities.
+    /// Returns the table of the entities on the page at `cursor`, or the name template if the query reads no
+    /// table. A query through remote copies reads a different table than the entities are in.
     ///
     /// # Errors
     ///
-    /// `is_invalid_cursor` for a cursor in a table that the query does not read.
+    /// Fails with `is_invalid_cursor` for a cursor in a table that the query does not read.
     pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<String> {
         if let Some(tables) = &self.tables
             && let Some(period) = tables.period_of(cursor)?
@@ -202,7 +199,7 @@ impl Request {
         Ok(self.origin.as_ref().map_or(&self.table, |origin| &origin.table).clone())
     }
 
-    /// Returns how many tables the query leads to, whether they exist or not.
+    /// Returns how many tables the query covers, whether they exist or not.
     pub(crate) fn count_tables(&self) -> u64 {
         self.tables.as_ref().map_or(1, QueriedTables::count_tables)
     }
@@ -220,8 +217,8 @@ impl Request {
         self.tables.is_some() || dated.is_some_and(|dated| dated.period_of(table, case).is_some())
     }
 
-    /// Turns the request into one for a single entity type. Allows scans, since a typed path asks
-    /// for a scan with `scan()`.
+    /// Makes the request one for a single entity type. Allows scans, because a typed path requests a scan
+    /// explicitly with `scan()`.
     pub(crate) fn for_entity<E: TableEntity>(self) -> Self {
         let needs = const { E::SCHEMA.needs() };
         Self { schema: Some(E::SCHEMA), needs, scan_allowed: true, ..self }
@@ -232,19 +229,19 @@ impl Request {
         Self { tokens, ..self }
     }
 
-    /// Returns the request with its rows read as the members of a set.
+    /// Makes the request read its rows as members of a set.
     pub(crate) fn for_set<S: Set>(self, is_other: AcceptsNonMemberRow) -> Self {
         let needs = const { S::MEMBERS.needs() };
         Self { members: Some(S::MEMBERS), needs, is_other, ..self }
     }
 
-    /// Returns the entity type whose keys the path contains; `None` for an untyped path.
+    /// Returns the entity type whose keys the path contains, or `None` for an untyped path.
     pub(crate) fn schema_of_keys(&self) -> Option<&'static Schema> {
         self.schema.or(self.tokens)
     }
 
-    /// Returns the entity types by whose declarations the rows are decrypted: one type, the members
-    /// of a set, or none for an untyped query.
+    /// Returns the entity types whose declarations are used to decrypt the rows: one type, the members of a
+    /// set, or none for an untyped query.
     pub(crate) fn types_to_decrypt_as(&self) -> ReadAs {
         match (self.schema, self.members) {
             (Some(schema), _) => ReadAs::Typed(schema),
@@ -253,7 +250,7 @@ impl Request {
         }
     }
 
-    /// Adds a condition. The verb that runs the query returns the error of a faulty condition.
+    /// Adds a condition. If it is faulty, the verb that runs the query fails with its error.
     pub(crate) fn add_condition(&mut self, filter: Result<Filter>) {
         match filter {
             Ok(filter) => match filter.check() {
@@ -277,17 +274,17 @@ impl Request {
         }
     }
 
-    /// Selects only the properties that tell whether a row is an item of the query.
+    /// Selects only the properties that decide whether a row is an item of the query.
     pub(crate) fn keys_only(&mut self) {
         self.keys_only = true;
     }
 
-    /// Returns whether a row of which only the keys and the type were read is an item of the query.
+    /// Returns whether a row is an item of the query. Only the row's keys and type were read.
     ///
     /// # Errors
     ///
-    /// Fails for a row of an unknown version of the type, and for a row of no member of a set
-    /// without an `other` variant.
+    /// Fails for a row of an unknown version of the type. Fails for a row whose type is not in the set, unless the
+    /// set has an `other` variant.
     pub(crate) fn is_row_an_item(&self, row: &Row) -> Result<bool> {
         match (self.schema, self.members) {
             (Some(schema), _) => {
@@ -328,7 +325,7 @@ impl Request {
         self.include_expired();
     }
 
-    /// Makes expired rows items too.
+    /// Includes expired rows in the items.
     pub(crate) fn include_expired(&mut self) {
         self.with_expired = true;
     }
@@ -342,13 +339,13 @@ impl Request {
         self.access.family.is_some_and(|family| family.is_list())
     }
 
-    /// Returns the table that is read; a list may have a table of its own.
+    /// Returns the table that is read. A list may have its own table.
     pub(crate) fn table_to_read(&self) -> Cow<'_, str> {
         let list = self.access.family.filter(|_| self.reads_list());
         list.map_or(Cow::Borrowed(&*self.table), |family| family.table_beside(&self.table))
     }
 
-    /// Returns the properties to request; `None` requests all.
+    /// Returns the properties to request, or `None` for all.
     pub(crate) fn columns_to_read(&self, parts: Parts) -> Option<Vec<String>> {
         let columns = self.own_columns_to_read(parts)?;
         Some(match parts {
@@ -368,8 +365,8 @@ impl Request {
         if self.schema.is_some_and(is_read_whole) || self.members.is_some_and(has_sealed_member) {
             return None;
         }
-        // One encrypted condition, and all conditions are compared once more after decryption: the
-        // row needs the properties of all of them.
+        // If one condition is encrypted, all conditions are compared again after decryption, so the row
+        // needs the properties of all of them.
         for condition in self.conditions.iter().filter(|_| is_opened) {
             condition.visit_properties(&mut |property| columns.push(property.to_owned()));
         }
@@ -380,7 +377,7 @@ impl Request {
         Some(columns_with_owner(columns_with_system(columns, self.schema), family))
     }
 
-    /// Returns the properties that tell whether a row is an item.
+    /// Returns the properties that decide whether a row is an item.
     fn columns_to_count(&self, parts: Parts) -> Option<Vec<String>> {
         let mut columns: Vec<String> = ["PartitionKey", "RowKey"].map(str::to_owned).into();
         match (self.schema, self.members) {
@@ -408,11 +405,11 @@ impl Request {
         Some(columns)
     }
 
-    /// Returns which rows make up an item, unless an option of the request was faulty.
+    /// Returns which rows make up an item. Checks the options of the request first.
     ///
     /// # Errors
     ///
-    /// Returns the error of the faulty option, and fails as [`parts`](Self::parts) does.
+    /// Fails with the error of a faulty option, and as [`parts`](Self::parts) does.
     pub(crate) fn checked_parts(&self) -> Result<Parts> {
         self.fault.clone().map_or_else(|| self.parts(), Err)
     }
@@ -421,10 +418,10 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a condition on a property in another part than the selected properties, and
-    /// for a condition on a property in a query of a set with wide members.
+    /// Fails with `is_invalid` for a condition on a property in another part than the selected properties, and for
+    /// a condition on a property in a query of a set with wide members.
     pub(crate) fn parts(&self) -> Result<Parts> {
-        // Most types are no wide ones, and their queries look at no condition here.
+        // Most types are not wide, and their queries need not check any condition here.
         if !self.needs.contain(Needs::PARTS) {
             return Ok(Parts::Single);
         }
@@ -444,16 +441,16 @@ impl Request {
         Ok(Parts::OfType(schema, read))
     }
 
-    /// Returns `$top`, the most rows of the next page; `None` for as many as the service allows.
+    /// Returns `$top`, the maximum number of rows in the next page, or `None` for the service's maximum.
     ///
-    /// It is the number of items left to take, so that one request suffices if every row is an
-    /// item. After a page with rows of other types, later pages are as large as the service allows,
-    /// since nobody knows how many such rows follow.
+    /// The value is the number of items left to take, for which one request is enough if every row is an item. After
+    /// a page with rows of other types, later pages have the service's maximum size, because the number of such rows
+    /// is unknown.
     pub(crate) fn page_limit(&self, parts: Parts, cursor: Option<&Cursor>) -> Option<u32> {
         let is_mixed = cursor.is_some_and(|cursor| cursor.mixed);
         let returned = cursor.map_or(0, |cursor| cursor.returned);
         let left = self.take.filter(|_| !is_mixed).map(|take| take.saturating_sub(returned));
-        // A limit above 1,000 is no size of a page, and the service's own is used.
+        // A limit above 1,000 exceeds a page, and the service's own limit is used.
         let left = left.and_then(|left| u32::try_from(left).ok()).filter(|left| *left <= PAGE_ROWS);
         let items = match (left, self.page_size) {
             (Some(left), Some(size)) => Some(left.min(size)),
@@ -461,7 +458,7 @@ impl Request {
         };
         match parts.rows_per_item() {
             1 => items,
-            // A page of whole entities needs no further request for the rest of its last one.
+            // Full entities per page save another request for the rest of the last one.
             rows => Some(items.unwrap_or(PAGE_ROWS).min(PAGE_ROWS / rows) * rows),
         }
     }
@@ -474,9 +471,8 @@ impl Request {
         }
     }
 
-    /// Refuses a page size out of range, a table scan that the caller did not allow, and `take` or
-    /// `first` on a store that returns rows in no order, unless the caller asked for `any_order` or the
-    /// query reads one row.
+    /// Refuses a page size out of range and a table scan that the caller did not allow. On stores without an order,
+    /// refuses `take` and `first`, unless the caller called `any_order` or the query reads one row.
     pub(crate) fn check_options(&self, filter: &Filter) -> Result<()> {
         if let Some(size) = self.page_size.filter(|size| *size == 0 || *size > PAGE_ROWS) {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
@@ -490,7 +486,7 @@ impl Request {
         }
         let store = self.store.capabilities();
         if self.take.is_some() && !store.ordered && !self.any_order {
-            // One row is the first in any order.
+            // A single row is the first in any order.
             if CostClass::of_filter(filter) != CostClass::Point {
                 let message = format!(
                     "the rows of the {} store come in no order, so that its first ones are any; call \
@@ -504,9 +500,8 @@ impl Request {
     }
 }
 
-/// Refuses a condition on a property in a set with wide members, since only some of an entity's
-/// parts would meet it. Conditions on keys and on the type are met by the first part, which stands
-/// for the whole entity.
+/// Refuses a condition on a property in a set with wide members, because only some parts of an entity would
+/// match. Conditions on keys and on the type match the first part, which represents the whole entity.
 fn refuse_properties(members: &'static Members, compared: &[String]) -> Result<()> {
     let is_of_all = |name: &String| {
         ["PartitionKey", "RowKey"].contains(&name.as_str())

@@ -1,4 +1,4 @@
-//! Resolvers: a closure of the program makes an item of each row.
+//! Resolvers: a user closure turns each row into an item.
 
 use std::sync::Arc;
 
@@ -16,9 +16,8 @@ use crate::{
 };
 
 impl<E, T: 'static> Query<E, Stored<T>> {
-    /// Makes an item of each row by a closure, which gets PartitionKey, RowKey, Timestamp,
-    /// properties and ETag. Rows that the query skips are not passed to it; an error that it
-    /// returns ends the query.
+    /// Turns each row into an item with a closure, which receives PartitionKey, RowKey, Timestamp, properties
+    /// and ETag. The closure is not called for rows that the query skips. If it returns an error, the query ends.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -58,8 +57,8 @@ impl<E, T: 'static> Query<E, Stored<T>> {
 }
 
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
-    /// Makes an item of each copy by a closure, with the properties that the copies hold, as
-    /// [`Query::resolve`] does.
+    /// Turns each copy into an item with a closure, as [`Query::resolve`] does. The properties are those in the
+    /// copies.
     pub fn resolve<R, F>(self, resolver: F) -> Query<E, R>
     where
         F: Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R> + Send + Sync + 'static,
@@ -83,7 +82,7 @@ fn resolved<R>(
     let place = |error| error_with_row_keys(row, error);
     let bag = row.to_bag().map_err(place)?;
     let timestamp = row.timestamp().map(OffsetDateTime::from);
-    // A row that was read has an ETag.
+    // Every row that was read has an ETag.
     let etag = row.etag().unwrap_or_else(|| ETag::from(""));
     resolver(row.partition_key(), row.row_key(), timestamp, &bag, &etag).map_err(place)
 }

@@ -1,5 +1,5 @@
-//! The tables of a query of dated tables: which exist, in which order they are read, and where a
-//! cursor points.
+//! The tables of a query of dated tables: which of them exist, the order in which they are read, and the
+//! position of a cursor.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The tables that a query reads one after the other.
+/// The tables that a query reads one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct QueriedTables {
     pub(crate) dated: &'static DatedTables,
@@ -35,20 +35,19 @@ pub(crate) enum Periods {
 /// The periods of a window of times.
 #[derive(Debug, Clone)]
 pub(crate) struct WindowPeriods {
-    /// The earliest and the latest period; `None` for an empty window.
+    /// The earliest and the latest period, or `None` for an empty window.
     pub(crate) bounds: Option<(Period, Period)>,
-    /// The periods between them whose tables exist, earliest first; `None` if the tables were not listed.
+    /// The periods in between whose tables exist, earliest first. `None` if the tables were not listed.
     pub(crate) existing: Option<Arc<[Period]>>,
 }
 
-/// The most tables of a window that are read without knowing which exist: four rounds of eight requests.
+/// The maximum number of tables of a window that are read without listing them: four rounds of eight requests.
 ///
-/// Listing the tables of a larger window costs one request for each 1,000 that exist, and saves one for each
-/// that does not.
+/// Listing costs one request for each 1,000 tables that exist, and saves one for each table that does not.
 const UNLISTED_TABLES: u64 = 32;
 
 impl Periods {
-    /// Returns the earliest and the latest period; `None` if there is none.
+    /// Returns the earliest and the latest period, if there is any.
     fn first_and_last_period(&self) -> Option<(Period, Period)> {
         match self {
             Self::Window(WindowPeriods { bounds, existing: None }) => *bounds,
@@ -57,9 +56,8 @@ impl Periods {
         }
     }
 
-    /// Returns a text that identifies the periods of the query.
-    // All existing tables are one choice, since a cursor outlives tables that are dropped and
-    // created.
+    /// Returns a text that identifies the periods of the query. All existing tables count as one choice, because
+    /// tables may be dropped and created during the life of a cursor.
     pub(crate) fn periods_as_text(&self) -> String {
         match self {
             Self::Window(window) => format!("{:?}", window.bounds),
@@ -69,13 +67,13 @@ impl Periods {
 }
 
 impl QueriedTables {
-    /// Returns the period whose table is read first; `None` if there is none.
+    /// Returns the period whose table is read first, if there is any.
     pub(crate) fn first_period(&self) -> Option<Period> {
         let (earliest, latest) = self.periods.first_and_last_period()?;
         Some(if self.newest_first { latest } else { earliest })
     }
 
-    /// Returns the period whose table is read after that of `period`; `None` after the last.
+    /// Returns the period whose table is read after the table of `period`, or `None` after the last.
     pub(crate) fn period_after(&self, period: Period) -> Option<Period> {
         let (earliest, latest) = match &self.periods {
             Periods::Window(WindowPeriods { bounds, existing: None }) => (*bounds)?,
@@ -95,27 +93,27 @@ impl QueriedTables {
         next.filter(|next| (earliest..=latest).contains(next))
     }
 
-    /// Iterates over all periods in the order in which their tables are read.
+    /// Iterates over all periods in reading order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Period> {
         std::iter::successors(self.first_period(), |period| self.period_after(*period))
     }
 
-    /// Returns the period of the table that a cursor points into. Without a cursor, returns that of the
-    /// first table, or `None` if there is no table.
+    /// Returns the period of the table that a cursor points into. Without a cursor, returns the period of the first
+    /// table, or `None` if there is no table.
     ///
     /// # Errors
     ///
-    /// `is_invalid_cursor` for a table that the query does not read.
+    /// Fails with `is_invalid_cursor` for a table that the query does not read.
     pub(crate) fn period_of(&self, cursor: Option<&Cursor>) -> Result<Option<Period>> {
         let Some(cursor) = cursor else { return Ok(self.first_period()) };
-        // A cursor of one table names none; the empty name is refused below.
+        // A cursor of a single table has no table name, and the empty name is refused below.
         let table = cursor.table.as_deref().unwrap_or_default();
         let period = self.dated.period_of(table, TableCase::Insensitive);
         let is_read = |period: &Period| match &self.periods {
             Periods::Window(window) => {
                 window.bounds.is_some_and(|(earliest, latest)| (earliest..=latest).contains(period))
             }
-            // A table that was dropped since has no rows, and the next one follows.
+            // A table that was dropped in the meantime has no rows, and the next table follows.
             Periods::Existing(_) => true,
         };
         match period.filter(is_read) {
@@ -128,7 +126,7 @@ impl QueriedTables {
         }
     }
 
-    /// Returns the period, or the one after it whose table exists if the tables of the window were listed.
+    /// Returns the period. If the tables of the window were listed, returns the next period whose table exists.
     fn existing_period_from(&self, period: Period) -> Option<Period> {
         match &self.periods {
             Periods::Window(WindowPeriods { existing: Some(periods), .. })
@@ -151,19 +149,19 @@ impl QueriedTables {
         }
     }
 
-    /// Returns whether the query lists the tables that exist before it reads: its window has more tables than
-    /// are read without.
+    /// Returns whether the query lists the existing tables before it reads, because its window has too many to try
+    /// each.
     pub(crate) fn lists_tables(&self) -> bool {
         matches!(self.periods, Periods::Window(_)) && self.count_tables() > UNLISTED_TABLES
     }
 
-    /// Lists the tables of a large window that exist, so that the query reads only these. A client that may
-    /// read rows and not list tables asks each table.
+    /// Lists the existing tables of a large window, which are then the only ones that are read. A client that may
+    /// read rows but not list tables tries each table.
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the client may not list tables and the window has more than 10,000, unless
-    /// `allows_many`.
+    /// Fails with `is_invalid` if the client may not list tables and the window has more than 10,000 tables, unless
+    /// `allows_many` is set.
     pub(crate) async fn list_existing(&mut self, store: &Store, allows_many: bool) -> Result<()> {
         let (lists_tables, count) = (self.lists_tables(), self.count_tables());
         let Periods::Window(window) = &mut self.periods else { return Ok(()) };
@@ -180,8 +178,8 @@ impl QueriedTables {
         Ok(())
     }
 
-    /// Returns the cursor at the beginning of a period's table. It keeps from `so_far` the number of
-    /// returned items, and whether pages held rows that are not items.
+    /// Returns the cursor at the beginning of a period's table. Takes from `so_far` the number of returned items,
+    /// and whether pages contained rows that are not items.
     pub(crate) fn cursor_at_beginning(
         &self,
         period: Period,
@@ -195,7 +193,7 @@ impl QueriedTables {
     }
 }
 
-/// Returns the error for a window of too many tables that would be asked one by one.
+/// Returns the error for a window of too many tables to be tried one by one.
 fn unlisted_tables_error(dated: &DatedTables, count: u64) -> Error {
     let message = format!(
         "the window has {count} tables of `{}`, and this client may not list which of them exist: give a window of at most {DATED_TABLES}, let the client list tables, or call `many_tables()` to ask each",
