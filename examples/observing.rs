@@ -1,4 +1,4 @@
-//! Shows what a program does to its store: spans with `tracing-subscriber`, counts and their price.
+//! Shows what a program does to its store: spans as lines of text and for OpenTelemetry, counts and their price.
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use std::{
@@ -14,7 +14,12 @@ use entable::{
     },
     prelude::*,
 };
-use tracing_subscriber::{filter::LevelFilter, fmt::format::FmtSpan};
+use opentelemetry::{
+    Value,
+    trace::{SpanId, SpanKind, TracerProvider},
+};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use tracing_subscriber::{filter::LevelFilter, fmt::format::FmtSpan, prelude::*};
 
 #[derive(Debug, Clone, TableEntity)]
 #[table(
@@ -57,14 +62,18 @@ async fn main() -> Result<(), BoxError> {
     // One line for each span at its end, with the time that it took and its fields.
     let printed = Printed::default();
     let lines = printed.clone();
-    tracing_subscriber::fmt()
-        // `INFO` prints verbs alone, without their requests.
-        .with_max_level(LevelFilter::DEBUG)
+    let text = tracing_subscriber::fmt::layer()
         .with_span_events(FmtSpan::CLOSE)
         .with_target(false)
         .with_ansi(false)
-        .with_writer(move || lines.clone())
-        .init();
+        .with_writer(move || lines.clone());
+    // The same spans for OpenTelemetry. A service exports to its collector here:
+    // `.with_batch_exporter(opentelemetry_otlp::SpanExporter::builder().with_http().build()?)`.
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+    let exported = tracing_opentelemetry::layer().with_tracer(provider.tracer("staff"));
+    // `INFO` shows verbs alone, without their requests.
+    tracing_subscriber::registry().with(LevelFilter::DEBUG).with(text).with(exported).init();
 
     // Inside the retry layer, `Observe` makes a span of each attempt.
     let store = FaultInjector::around(Memory::new());
@@ -96,6 +105,9 @@ async fn main() -> Result<(), BoxError> {
     // Keys and values are in no line; `Observe::redact(false)` shows keys.
     assert!(!text.contains("Sales") && !text.contains("don@contoso.com"), "{text}");
 
+    provider.force_flush()?;
+    assert_exported(&exporter.get_finished_spans()?)?;
+
     // Counts since the start, and what they would cost: prices of 10,000 requests, of your region.
     let usage = client.usage();
     let price = usage.price(&Prices::per_10_000(0.00036, 0.00036, 0.00036, 0.00036));
@@ -103,4 +115,32 @@ async fn main() -> Result<(), BoxError> {
     assert!(usage.reads >= 1 && usage.scans >= 1 && price > 0.0);
     assert!(usage.failures >= 1, "the refused insertion");
     Ok(())
+}
+
+/// Asserts what a collector gets of the throttled read: the verb as one span of a client, and under it each
+/// attempt, the first of which failed.
+fn assert_exported(spans: &[SpanData]) -> Result<(), BoxError> {
+    let get = spans.iter().find(|span| attribute(span, "entable.retries") == Some(Value::I64(1)));
+    let get = get.ok_or("the verb is not exported")?;
+    assert_eq!((get.name.as_ref(), &get.span_kind), ("get", &SpanKind::Client));
+    assert_eq!(get.parent_span_id, SpanId::INVALID);
+
+    let attempts: Vec<&SpanData> =
+        spans.iter().filter(|span| span.parent_span_id == get.span_context.span_id()).collect();
+    let [throttled, answered] = attempts[..] else { return Err("not two attempts".into()) };
+    for attempt in [throttled, answered] {
+        assert_eq!(attempt.span_context.trace_id(), get.span_context.trace_id());
+        assert_eq!(attribute(attempt, "db.system.name"), Some("azure.tables".into()));
+        assert_eq!(attribute(attempt, "server.address"), Some("staff.example.com".into()));
+    }
+    assert_eq!(attribute(throttled, "error.type"), Some("ServerBusy".into()));
+    assert_eq!(attribute(answered, "error.type"), None);
+    assert_eq!(attribute(answered, "entable.rows"), Some(Value::I64(1)));
+    Ok(())
+}
+
+/// Returns the value of an attribute of a span.
+fn attribute(span: &SpanData, name: &str) -> Option<Value> {
+    let pair = span.attributes.iter().find(|pair| pair.key.as_str() == name)?;
+    Some(pair.value.clone())
 }

@@ -374,6 +374,27 @@ async fn bad_lines_are_named_and_set_aside() {
     assert!(error.is_invalid(), "{error}");
 }
 
+/// A blank line, a byte order mark and the part of a line that is longer than any row count as read.
+#[tokio::test]
+async fn progress_says_how_much_of_the_input_was_read() {
+    let row = |key: u32| format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"{key}\"}}\r\n");
+    let mut file = "\u{feff}".to_owned();
+    file.extend((0..25_000).map(row));
+    file += "\n";
+    file += &"x".repeat((16 << 20) + 5);
+    file += "\n";
+    file += &row(25_000);
+    let (client, seen) = (Client::memory(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let (log, mut aside) = (seen.clone(), Vec::new());
+    let import = client.import("Staff").skip_bad(&mut aside);
+    let import = import.on_progress(move |now| log.lock().unwrap().push((now.line, now.bytes)));
+    import.read_from(file.as_bytes()).await.unwrap();
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen.last(), Some(&(25_003, file.len() as u64)));
+    let of_lines = |count| file.split_inclusive('\n').take(count).map(str::len).sum::<usize>();
+    assert_eq!(seen[..2], [(10_000, of_lines(10_000) as u64), (20_000, of_lines(20_000) as u64)]);
+}
+
 #[tokio::test]
 async fn lines_of_one_key_are_written_in_their_order() {
     let client = Client::memory();

@@ -159,8 +159,7 @@ pub(crate) async fn import(output: &Output, import: Import) -> Result<(), Failur
     let client = store::open(&import.store, true)?;
     let mut aside = import.skip_bad.as_ref().map(NewFile::create).transpose()?;
     let progress = Arc::new(Progress::new(output));
-    let imported =
-        import_table(output, &client, &table, &import, None, aside.as_mut(), &progress).await;
+    let imported = import_table(output, &client, &table, &import, aside.as_mut(), &progress).await;
     // Lines that were set aside are kept if the import fails, too.
     let finished = aside.map_or(Ok(()), NewFile::finish);
     let report = imported?;
@@ -180,25 +179,30 @@ async fn import_table(
     client: &Client,
     table: &str,
     import: &Import,
-    total: Option<u64>,
     aside: Option<&mut NewFile>,
     progress: &Arc<Progress>,
 ) -> Result<ImportReport, Failure> {
     let shown = progress.clone();
     let is_json = output.is_json;
+    let is_piped = import.from == Path::new("-");
+    let size = fs::metadata(&import.from).ok().filter(|file| file.is_file() && !is_piped);
+    let size = size.map(|file| file.len());
     let mut job = client
         .import(table)
         .format(RowFormat::of_file(import.format, &import.from).into())
         .mode(import.mode.into())
         .from_line(import.from_line)
         .on_progress(move |now| {
-            shown.show(|| format!("line {}: {}", now.line, shown.share(now.rows, total, "rows")));
+            shown.show(|| {
+                let (rows, size) = (rows(now.rows), size.map(|size| size >> 20));
+                format!("line {}, {rows}: {}", now.line, shown.share(now.bytes >> 20, size, "MiB"))
+            });
         })
         .on_bad(move |error: &Error| Output::new(is_json).remark(&error.to_string()));
     if let Some(aside) = aside {
         job = job.skip_bad(aside as &mut (dyn Write + Send));
     }
-    Ok(if import.from == Path::new("-") {
+    Ok(if is_piped {
         job.read_from(BufReader::new(io::stdin())).await?
     } else {
         job.from_file(&import.from).await?
@@ -246,8 +250,7 @@ async fn import_all(output: &Output, import: &Import) -> Result<(), Failure> {
             skip_bad: None,
         };
         let progress = Arc::new(Progress::new(output));
-        let total = one.pointer("/digest/rows").and_then(Value::as_u64);
-        let report = import_table(output, &client, table, &single, total, None, &progress).await?;
+        let report = import_table(output, &client, table, &single, None, &progress).await?;
         let seconds = progress.end();
         if Some(&digest(&report.digest)) != one.get("digest") {
             let message = format!("table `{table}`: the file does not hold what the manifest says");

@@ -30,11 +30,18 @@ pub(crate) struct RecordText {
 pub(crate) struct RecordReader<R> {
     input: R,
     next_line: u64,
+    /// How much of the input was read.
+    bytes: u64,
 }
 
 impl<R: BufRead> RecordReader<R> {
     pub(crate) const fn new(input: R) -> Self {
-        Self { input, next_line: 1 }
+        Self { input, next_line: 1, bytes: 0 }
+    }
+
+    /// Returns the length of the records that were read, in bytes.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Reads one record: a line and, if `is_quoting`, the lines after it while a quote is open. Returns `None`
@@ -46,7 +53,8 @@ impl<R: BufRead> RecordReader<R> {
         loop {
             let room = LONGEST.saturating_sub(u64::try_from(record.text.len()).unwrap_or(LONGEST));
             let before = record.text.len();
-            Read::take(&mut self.input, room).read_until(b'\n', &mut record.text)?;
+            let length = Read::take(&mut self.input, room).read_until(b'\n', &mut record.text)?;
+            self.bytes += length as u64;
             if record.text.is_empty() {
                 return Ok(None);
             }
@@ -54,7 +62,7 @@ impl<R: BufRead> RecordReader<R> {
             if added.last() != Some(&b'\n') {
                 // The end of the input, or of the room: what is left of the line is passed over.
                 self.next_line += 1;
-                skip_line(&mut self.input)?;
+                self.bytes += skip_line(&mut self.input)?;
                 return Ok(Some(record));
             }
             self.next_line += 1;
@@ -69,18 +77,20 @@ impl<R: BufRead> RecordReader<R> {
     }
 }
 
-/// Skips the input up to the next line end.
-fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
+/// Skips the input up to the next line end, and returns how many bytes that were.
+fn skip_line(input: &mut impl BufRead) -> std::io::Result<u64> {
+    let mut skipped = 0;
     loop {
         let buffer = input.fill_buf()?;
         if buffer.is_empty() {
-            return Ok(());
+            return Ok(skipped);
         }
         let end = buffer.iter().position(|byte| *byte == b'\n');
         let length = end.map_or(buffer.len(), |end| end + 1);
         input.consume(length);
+        skipped += length as u64;
         if end.is_some() {
-            return Ok(());
+            return Ok(skipped);
         }
     }
 }
@@ -197,6 +207,7 @@ mod tests {
             let fields = split_record(&record.text).unwrap();
             found.push((record.line, fields.into_iter().map(|field| field.text).collect()));
         }
+        assert_eq!(reader.bytes(), text.len() as u64);
         found
     }
 

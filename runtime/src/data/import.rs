@@ -70,6 +70,8 @@ impl fmt::Debug for Import<'_> {
 pub struct ImportProgress {
     /// The last line that was read.
     pub line: u64,
+    /// Bytes of the input that were read.
+    pub bytes: u64,
     /// Rows that were written.
     pub rows: u64,
     /// Lines that were set aside.
@@ -237,12 +239,12 @@ impl<'w> Import<'w> {
                 bad_lines.take_refused(&mut writer)?;
             }
             if read.line.is_multiple_of(LINES_PER_REPORT) {
-                self.report_progress(read.line, &writer, &bad_lines);
+                self.report_progress((read.line, reader.bytes()), &writer, &bad_lines);
             }
         }
         self.finish_writes(&mut writer, &mut bad_lines).await?;
         bad_lines.flush_lines()?;
-        self.report_progress(report.lines, &writer, &bad_lines);
+        self.report_progress((report.lines, reader.bytes()), &writer, &bad_lines);
         (report.digest, report.bad, report.requests) =
             (writer.written, bad_lines.count, writer.requests);
         Ok(report)
@@ -292,9 +294,15 @@ impl<'w> Import<'w> {
         ))
     }
 
-    fn report_progress(&self, line: u64, writer: &RowWriter, bad_lines: &BadLines<'_>) {
+    fn report_progress(
+        &self,
+        (line, bytes): (u64, u64),
+        writer: &RowWriter,
+        bad_lines: &BadLines<'_>,
+    ) {
         self.on_progress.notify_callback(|| ImportProgress {
             line,
+            bytes,
             rows: writer.written.rows(),
             bad: bad_lines.count,
         });

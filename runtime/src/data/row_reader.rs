@@ -41,6 +41,11 @@ impl<R: BufRead> RowReader<R> {
         Self { records: RecordReader::new(input), format, columns: Vec::new() }
     }
 
+    /// Returns how much of the input was read, in bytes.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.records.bytes()
+    }
+
     /// Reads the header of a CSV file, which has to come first. Returns its text.
     ///
     /// # Errors

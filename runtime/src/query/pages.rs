@@ -10,6 +10,7 @@ use super::{
     read_page::RowPage,
 };
 use crate::{
+    backend::layer::record_count_in_span,
     error::{Error, Result},
     page::{Cursor, Page, PageLoop},
     row::Row,
@@ -312,7 +313,7 @@ impl<T: Send + 'static> PlannedQuery<T> {
         let (usage, read) = (&request.store.usage, pin!(self.fetch_page(cursor)));
         let page = usage.run_verb_in_span(&span, "query", &request.table, read).await;
         if let Ok(page) = &page {
-            span.record("entable.rows", page.items.len());
+            record_count_in_span(&span, "entable.rows", page.items.len());
         }
         page
     }

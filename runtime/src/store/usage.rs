@@ -156,7 +156,7 @@ impl UsageCounters {
             db.response.status_code = Empty,
             "error.type" = Empty,
             server.address = self.server.as_deref(),
-            server.port = self.port,
+            server.port = self.port.map(i64::from),
             entable.cost_class = Empty,
             entable.requests = Empty,
             entable.rows = Empty,

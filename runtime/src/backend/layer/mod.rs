@@ -9,7 +9,7 @@ mod verb_counts;
 
 pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
 pub use observe::Observe;
-pub(crate) use observe::{error_code_or_kind, record_failure_in_span};
+pub(crate) use observe::{error_code_or_kind, record_count_in_span, record_failure_in_span};
 pub use recorder::{Recorder, Request};
 pub use retry::{Retry, RetryPolicy};
 pub(crate) use verb_counts::{VerbCounts, count_request};

@@ -101,7 +101,7 @@ impl Observe {
             db.response.status_code = Empty,
             "error.type" = Empty,
             server.address = self.server_address(),
-            server.port = self.server_port(),
+            server.port = self.server_port().map(i64::from),
             db.query.text = Empty,
             entable.partition_key = Empty,
             entable.row_key = Empty,
@@ -119,11 +119,17 @@ async fn observe_request<T>(
     let answer = request.instrument(span.clone()).await;
     match &answer {
         Ok(answer) => {
-            span.record("entable.rows", rows(answer));
+            record_count_in_span(&span, "entable.rows", rows(answer));
         }
         Err(error) => record_failure_in_span(&span, error),
     }
     answer
+}
+
+/// Records a number in a span. As a signed number, the only whole number that OpenTelemetry knows: exporters
+/// write others as text.
+pub(crate) fn record_count_in_span(span: &Span, field: &str, count: impl TryInto<i64>) {
+    span.record(field, count.try_into().unwrap_or(i64::MAX));
 }
 
 /// Records the code and status of a failure. Its message may name keys, so that it is left out.
@@ -179,7 +185,7 @@ impl Backend for Observe {
         if span.is_disabled() {
             return self.inner.apply(batch);
         }
-        span.record("db.operation.batch.size", batch.len());
+        record_count_in_span(&span, "db.operation.batch.size", batch.len());
         if let [first, others @ ..] = batch.operations() {
             let (partition_key, row_key) = first.row().keys();
             self.record_keys(&span, partition_key, others.is_empty().then_some(row_key));

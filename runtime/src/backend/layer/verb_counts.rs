@@ -10,6 +10,7 @@ use std::{
 
 use tracing::Span;
 
+use super::record_count_in_span;
 use crate::metering;
 
 tokio::task_local! {
@@ -37,9 +38,9 @@ impl VerbCounts {
     /// Records the verb's requests and retries in its span, and what was decided about a write whose
     /// answer was lost.
     pub(crate) fn record_in_span(&self, span: &Span) {
-        span.record("entable.requests", self.requests());
+        record_count_in_span(span, "entable.requests", self.requests());
         if self.retries() > 0 {
-            span.record("entable.retries", self.retries());
+            record_count_in_span(span, "entable.retries", self.retries());
         }
         if let Some(decision) = self.last_lost_answer_decision() {
             span.record("entable.decision", decision);
