@@ -1,5 +1,5 @@
-//! Defines [`Blob`], a large value that is kept in a blob and not in its row, and the properties by
-//! which the row names the blob.
+//! Defines [`Blob`], a large value that is stored in a blob instead of its row, and the row's properties that
+//! describe the blob.
 
 use std::{
     fmt,
@@ -20,10 +20,10 @@ use crate::{
     seal::{ContentKey, is_envelope},
 };
 
-/// A large value of a field with `#[table(blob)]`: its bytes before they are uploaded, afterwards the
-/// name of the blob that holds them. It is a plain value, which sends no request by itself.
+/// The value of a field with `#[table(blob)]`: bytes before they are uploaded, and the name of the blob that
+/// holds them afterwards. It is a plain value and sends no requests.
 ///
-/// `Table::blob` reads the bytes of a stored one.
+/// `Table::blob` reads the bytes of a stored blob.
 ///
 /// ```
 /// use entable::Blob;
@@ -38,7 +38,7 @@ pub struct Blob {
     len: u64,
     hash: [u8; 32],
     content_type: String,
-    /// The key of the stored bytes, if these are encrypted.
+    /// The key of the stored bytes, if they are encrypted.
     key: Option<ContentKey>,
 }
 
@@ -53,11 +53,11 @@ enum Content {
     Uploaded(Arc<UploadedBlob>),
 }
 
-/// A blob that was uploaded ahead of the write of its row.
+/// A blob that was uploaded before its row was written.
 #[derive(Debug)]
 pub(crate) struct UploadedBlob {
     name: Arc<str>,
-    /// The last moment at which a row may begin to point to the blob.
+    /// The latest time at which a row may begin to point to the blob.
     row_write_deadline: Deadline,
     is_taken: AtomicBool,
 }
@@ -68,13 +68,13 @@ impl UploadedBlob {
         Self { name: name.into(), row_write_deadline, is_taken: AtomicBool::new(false) }
     }
 
-    /// Takes the blob for one write, whatever becomes of that write; `false` if it was taken before.
-    // A second write could follow a removal of the blob, and its row would point to nothing.
+    /// Takes the blob for one write, whether or not the write succeeds. Returns `false` if it was taken before: a
+    /// second write might run after the blob was removed, and its row would point to nothing.
     pub(crate) fn try_take_for_write(&self) -> bool {
         !self.is_taken.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns the last moment at which a row may begin to point to the blob.
+    /// Returns the latest time at which a row may begin to point to the blob.
     pub(crate) fn row_write_deadline(&self) -> &Deadline {
         &self.row_write_deadline
     }
@@ -92,7 +92,7 @@ impl Blob {
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self {
-            // A `usize` has at most 64 bits, so the fallback is never taken.
+            // A `usize` has at most 64 bits, so the fallback is unreachable.
             len: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             hash: Sha256::digest(&bytes).into(),
             content_type: String::new(),
@@ -112,18 +112,18 @@ impl Blob {
         Self { content, len, hash, content_type: String::new(), key }
     }
 
-    /// Creates the value of a blob to which a stored row points. Its key is set by `with_key`.
+    /// Creates the value of a blob that a stored row points to. `with_key` sets its key.
     pub(super) fn stored(name: &str, len: u64, hash: [u8; 32], content_type: &str) -> Self {
         let (content, content_type) = (Content::Stored(name.into()), content_type.to_owned());
         Self { content, len, hash, content_type, key: None }
     }
 
-    /// Sets the key that encrypts the stored bytes, or `None` for a blob that is not encrypted.
+    /// Sets the key that encrypts the stored bytes, or `None` for an unencrypted blob.
     pub(super) fn with_key(self, key: Option<ContentKey>) -> Self {
         Self { key, ..self }
     }
 
-    /// Sets the content type, such as `image/jpeg`. The row stores it.
+    /// Sets the content type, such as `image/jpeg`. It is stored in the row.
     ///
     /// ```
     /// use entable::Blob;
@@ -174,7 +174,7 @@ impl Blob {
         self.len
     }
 
-    /// Returns whether there are no bytes.
+    /// Returns whether the length is 0.
     ///
     /// ```
     /// use entable::Blob;
@@ -185,9 +185,8 @@ impl Blob {
         self.len == 0
     }
 
-    /// Returns the SHA-256 hash of the bytes as the store has them. Before an encrypted blob is
-    /// uploaded, this is the hash of the plain bytes; after the upload, that of the encrypted
-    /// bytes.
+    /// Returns the SHA-256 hash of the stored bytes. For an encrypted blob, this is the hash of the plain bytes
+    /// before the upload, and the hash of the encrypted bytes after it.
     ///
     /// ```
     /// use entable::Blob;
@@ -207,8 +206,8 @@ impl Blob {
         }
     }
 
-    /// Returns the upload of a blob that was uploaded by itself, so that no row points to it yet. Returns
-    /// `None` for bytes that are not uploaded, and for a value that a row holds.
+    /// Returns the upload of a blob that was uploaded ahead of its row and has no row yet. Returns `None` for
+    /// bytes that are not uploaded, and for a value from a row.
     pub(crate) fn unreferenced_upload(&self) -> Option<&UploadedBlob> {
         match &self.content {
             Content::Uploaded(upload) => Some(upload),
@@ -216,18 +215,18 @@ impl Blob {
         }
     }
 
-    /// Returns the key of the stored bytes, if these are encrypted.
+    /// Returns the key of the stored bytes, if they are encrypted.
     pub(crate) fn content_key(&self) -> Option<&ContentKey> {
         self.key.as_ref()
     }
 
-    /// Returns the value that a row holds after it points to the blob `name`.
+    /// Returns the value of a row that points to the blob `name`.
     pub(crate) fn pointing_to_blob(&self, name: &str) -> Self {
         Self { content: Content::Stored(name.into()), ..self.clone() }
     }
 
-    /// Returns the value after its bytes were stored encrypted under `key`. `hash` is the hash of the encrypted
-    /// bytes. Length and bytes stay those of the plain content.
+    /// Returns the value with its bytes stored encrypted under `key`. `hash` is the hash of the encrypted bytes.
+    /// Length and bytes remain the plain ones.
     pub(crate) fn as_stored_encrypted(&self, key: ContentKey, hash: [u8; 32]) -> Self {
         Self { key: Some(key), hash, ..self.clone() }
     }
@@ -255,7 +254,7 @@ impl fmt::Debug for Blob {
     }
 }
 
-/// A type that `#[table(blob)]` stores: `Blob` or `Option<Blob>`.
+/// A field type that `#[table(blob)]` supports: `Blob` or `Option<Blob>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be kept in a blob",
     label = "expected `Blob` or `Option<Blob>`",
@@ -268,7 +267,7 @@ pub trait BlobField: Sized {
     /// Returns the field's blob, if it has one.
     fn blob(&self) -> Option<&Blob>;
 
-    /// Creates the field's value from the blob that a row points to; `None` if it points to none.
+    /// Creates the field's value from the blob that a row points to, or from `None` if it points to none.
     ///
     /// # Errors
     ///
@@ -300,7 +299,7 @@ impl BlobField for Option<Blob> {
     }
 }
 
-/// The names of the properties in which a row describes a blob.
+/// The names of the properties that describe a blob in its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobNames {
     /// The property that holds the blob's name.
@@ -316,25 +315,25 @@ pub struct BlobNames {
 }
 
 impl BlobNames {
-    /// Iterates over the names of all properties that describe the blob. The name of the key's property is
-    /// among them if the field is encrypted.
+    /// Iterates over the names of all properties that describe the blob, including the key's property if the field
+    /// is encrypted.
     pub(crate) fn property_names(&self) -> impl Iterator<Item = &'static str> + use<> {
         std::iter::once(self.name).chain(self.other_names())
     }
 
-    /// Returns the names of the properties that stand beside that of the blob's name.
+    /// Returns the names of all properties that describe the blob except the one with its name.
     pub(crate) fn other_names(&self) -> impl Iterator<Item = &'static str> + use<> {
         [self.len, self.hash, self.content_type].into_iter().chain(self.key)
     }
 }
 
-/// Returns the hash of a blob as rows hold it: the 32 bytes, after a byte 00 if they begin as an encrypted value
-/// does.
+/// Returns the hash of a blob as rows store it: the 32 bytes. A byte 00 precedes them if they begin like an
+/// encrypted value.
 pub(super) fn stored_form_of_hash(hash: &[u8; 32]) -> Vec<u8> {
     is_envelope(hash).then_some(0).into_iter().chain(*hash).collect()
 }
 
-/// Returns the hash of a blob from its form in a row; `None` if the bytes are no such form.
+/// Decodes the hash of a blob from its stored form. Returns `None` if the bytes do not have that form.
 pub(super) fn hash_from_stored_form(stored: &[u8]) -> Option<[u8; 32]> {
     match <[u8; 33]>::try_from(stored) {
         Ok([0, hash @ ..]) => is_envelope(&hash).then_some(hash),
@@ -342,17 +341,17 @@ pub(super) fn hash_from_stored_form(stored: &[u8]) -> Option<[u8; 32]> {
     }
 }
 
-/// A value of a field with `#[table(blob)]`, as an entity that is being written holds it.
+/// The value of a field with `#[table(blob)]` in an entity that is being written.
 #[derive(Debug, Clone)]
 pub struct BlobFieldValue {
     /// The name of the field.
     pub(crate) field: &'static str,
-    /// The names of the properties in which a row holds the value.
+    /// The names of the properties that store the value in a row.
     pub(crate) names: &'static BlobNames,
     pub(crate) blob: Blob,
 }
 
-/// Adds the value of a field, if it is there, to those of its entity.
+/// Appends the value of a field to `values`, if the field has one.
 #[doc(hidden)]
 pub fn collect_blob_field_value(
     values: &mut Vec<BlobFieldValue>,
@@ -363,15 +362,15 @@ pub fn collect_blob_field_value(
     values.extend(value.cloned().map(|blob| BlobFieldValue { field, names, blob }));
 }
 
-/// Returns a copy of the row that points to the blobs in `stored`: sets the name, hash and key of each blob.
-/// Skips a blob whose name property the row does not have.
+/// Returns a copy of the row that points to the blobs in `stored`, with the name, hash and key of each blob.
+/// Skips a blob whose name property is missing in the row.
 pub(crate) fn pointing_to_stored_blobs(row: &Row, stored: &[BlobFieldValue]) -> Result<Row> {
     let mut values = Vec::new();
     for BlobFieldValue { names, blob, .. } in stored {
         if row.get(names.name)?.is_none() {
             continue;
         }
-        // Length and content type stay as they are: not even an encrypted upload changes them.
+        // Length and content type are unchanged, even by an encrypted upload.
         values.push((names.name, Value::from(blob.name().unwrap_or_default())));
         values.push((names.hash, Value::Binary(stored_form_of_hash(blob.hash()).into())));
         if let (Some(name), Some(key)) = (names.key, blob.content_key()) {
@@ -381,9 +380,8 @@ pub(crate) fn pointing_to_stored_blobs(row: &Row, stored: &[BlobFieldValue]) -> 
     row.with_values(&values)
 }
 
-/// Returns whether a property of a stored row names the blob.
-// Whatever the property: a later version of the entity may hold the name in another one, and no two
-// blobs have one name.
+/// Returns whether any property of a stored row contains the blob's name. Checks all properties, because a
+/// later version of the entity may use a different one, and blob names are unique.
 pub(crate) fn points_to(row: &Row, name: &str) -> Result<bool> {
     let mut properties = row.properties();
     while let Some((_, value)) = properties.next()? {
@@ -409,7 +407,7 @@ mod tests {
             assert!(!is_envelope(&stored), "{start:?}");
             assert_eq!(hash_from_stored_form(&stored), Some(hash), "{start:?}");
         }
-        // Another client wrote the bytes as they are.
+        // Another client may have written the bytes unescaped.
         assert_eq!(hash_from_stored_form(&[9; 32]), Some([9; 32]));
         assert_eq!(hash_from_stored_form(&[0; 33]), None);
         assert_eq!(hash_from_stored_form(&[9; 31]), None);

@@ -1,4 +1,4 @@
-//! The columns of fields that are kept in blobs: what a row holds of them, and how it is read back.
+//! Columns of fields that are stored in blobs: the properties in the row, and how they are read.
 
 use std::{fmt, marker::PhantomData};
 
@@ -16,7 +16,7 @@ use crate::{
     seal::ContentKey,
 };
 
-/// The column of a field with `#[table(blob)]`. A filter cannot compare it.
+/// The column of a field with `#[table(blob)]`. Filters cannot compare it.
 pub struct BlobColumn<E, F> {
     field: &'static str,
     names: &'static BlobNames,
@@ -36,7 +36,7 @@ impl<E, F> BlobColumn<E, F> {
         Self { field, names, of: PhantomData }
     }
 
-    /// Returns the name of the field, which is a part of the names of its blobs.
+    /// Returns the name of the field, which is part of the names of its blobs.
     #[cfg(feature = "blob")]
     pub(crate) const fn field(&self) -> &'static str {
         self.field
@@ -57,14 +57,14 @@ impl<E, F> BlobColumn<E, F> {
 
 macro_rules! comparisons {
     ($($comparison:ident: $of:ident),*) => {
-        /// Comparisons that never compile: the message of their bound says why a blob has none.
+        /// Comparisons that never compile. The message of their bound explains that a blob has none.
         impl<E, F> BlobColumn<E, F> {
             $(#[doc(hidden)]
             pub fn $comparison<V>(self, _: V) -> Predicate<E>
             where
                 InBlob: $of<F>,
             {
-                // No kind of field meets the bound.
+                // No kind of column meets the bound.
                 Predicate::new(Filter::Constant(false))
             })*
         }
@@ -90,8 +90,8 @@ impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
     }
 }
 
-/// Writes the properties in which a row describes a blob. Before the upload, the name is empty, and the key of
-/// a blob that will be encrypted is left out. An absent value writes nothing.
+/// Writes the properties that describe a blob in its row. Before the upload, the name is empty, and the key of
+/// a blob to be encrypted is omitted. An absent value writes nothing.
 #[doc(hidden)]
 pub fn write_blob_properties(
     out: &mut PropertyWriter<'_>,
@@ -100,28 +100,29 @@ pub fn write_blob_properties(
 ) {
     let Some(blob) = value else { return };
     out.put_value(names.name, ValueRef::String(blob.name().unwrap_or_default()));
-    // No blob has 2^63 bytes, so the fallback is never taken.
+    // No blob has 2^63 bytes, so the fallback is unreachable.
     out.put_value(names.len, ValueRef::Int64(i64::try_from(blob.len()).unwrap_or(i64::MAX)));
     out.put_value(names.hash, ValueRef::Binary(&stored_form_of_hash(blob.hash())));
-    // Written empty where it is unknown: a merge then leaves no content type of an older blob.
+    // Written empty if unknown: a merge must not keep the content type of an earlier blob.
     out.put_value(names.content_type, ValueRef::String(blob.media_type().unwrap_or_default()));
     if let (Some(name), Some(key)) = (names.key, blob.content_key()) {
         out.put_value(name, ValueRef::Binary(&key.to_stored()));
     }
 }
 
-/// Reads what a row holds of a blob: name, length, hash, content type, and key of an encrypted one.
+/// Reads the description of a blob from its row: name, length, hash, content type, and the key if it is
+/// encrypted.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property that is missing or does not fit.
+/// Fails with `is_decode` and the property's name if a property is missing or does not fit.
 #[doc(hidden)]
 pub fn read_blob_properties<F, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
     names: &BlobNames,
     of_blob: fn(Option<Blob>) -> Result<F, InvalidValue>,
 ) -> Result<F> {
-    // A field that is not encrypted has four values, and the fifth, the key, is then absent.
+    // A field that is not encrypted has four values. The fifth, the key, is then absent.
     let mut found = found.into_iter();
     let mut next = || found.next().flatten();
     let (found_name, found_len, found_hash, found_type, found_key) =
@@ -157,7 +158,7 @@ pub fn read_blob_properties<F, const N: usize>(
         Some(ValueRef::String(media_type)) => media_type,
         other => return Err(wrong(names.content_type, EdmType::String, other)),
     };
-    // The row was opened, so that a blob without a key is one that the client's policy lets through.
+    // The row was opened, so the client's policy has admitted a blob without a key.
     let key = match (names.key, found_key) {
         (None, _) | (_, None) => None,
         (Some(name), Some(ValueRef::Binary(key))) => {

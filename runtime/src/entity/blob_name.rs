@@ -1,5 +1,5 @@
-//! Names of the blobs that rows point to: `{table}/{PartitionKey}/{RowKey}/{field}/{random}`, each part
-//! escaped so that the owner can be read back from the name.
+//! Names of the blobs that rows point to: `{table}/{PartitionKey}/{RowKey}/{field}/{random}`. Each part is
+//! escaped, which allows the owner to be read back from the name.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// Most bytes in one segment of a name; file systems allow no more.
+/// The maximum number of bytes in a segment of a name, set by file systems.
 const SEGMENT_BYTES: usize = 255;
-/// Most characters in a name; blob services allow no more. All of them are ASCII.
+/// The maximum number of characters in a name, set by blob services. Names are ASCII.
 const NAME_CHARS: usize = 1_024;
-/// Number of hex digits at the end of a name.
+/// The number of hex digits at the end of a name.
 const RANDOM_DIGITS: usize = 24;
 
 /// Returns the name of a new blob of a field: table, keys and field, each escaped, and then
@@ -20,7 +20,7 @@ const RANDOM_DIGITS: usize = 24;
 ///
 /// # Errors
 ///
-/// `is_too_large` if an escaped part, or the whole name, is longer than a blob's name allows.
+/// Fails with `is_too_large` if an escaped part or the whole name exceeds the length of a blob's name.
 pub(crate) fn blob_name(
     owner: RowAt<'_>,
     case: TableCase,
@@ -58,13 +58,13 @@ fn name_too_large_error(owner: RowAt<'_>, message: String) -> Error {
     Error::new(ErrorKind::TooLarge, message).at_row(owner)
 }
 
-/// Returns what the names of all blobs of a table begin with.
+/// Returns the common prefix of the names of a table's blobs.
 #[cfg(feature = "blob")]
 pub(crate) fn table_prefix(table: &str, case: TableCase) -> String {
     escaped(&case.canonical_table_name(table))
 }
 
-/// Returns the row whose table and keys are in a blob's name; `None` for a name of another form. If
+/// Returns the row whose table and keys are in a blob's name. Returns `None` if the name has another form. If
 /// the store ignores the case of table names, the table is in lower case.
 pub(crate) fn owner_of_blob(name: &str) -> Option<RowAddress> {
     let segments: Vec<&str> = name.split('/').collect();
@@ -81,15 +81,15 @@ pub(crate) fn owner_of_blob(name: &str) -> Option<RowAddress> {
     })
 }
 
-/// Returns whether a name is that of a blob of the row at `owner`.
+/// Returns whether `name` is the name of a blob of the row at `owner`.
 pub(crate) fn is_blob_name_of_row(name: &str, owner: RowAt<'_>, case: TableCase) -> bool {
     let owner = RowAt { table: &case.canonical_table_name(owner.table), ..owner };
     owner_of_blob(name)
         .is_some_and(|named| named.as_row_at().table_and_key_texts() == owner.table_and_key_texts())
 }
 
-/// Escapes a text as one segment of a name: `a` to `z`, digits, `_`, `-`, `@` and an inner `.` stay; `A`
-/// becomes `!a`; every other byte becomes `=` and two hex digits; an empty text becomes `=`.
+/// Escapes a string as one segment of a name. Keeps `a` to `z`, digits, `_`, `-`, `@` and an inner `.`. Writes
+/// `A` as `!a`, any other byte as `=` and two hex digits, and the empty string as `=`.
 pub(crate) fn escaped(text: &str) -> String {
     let mut segment = String::new();
     for (at, character) in text.char_indices() {
@@ -108,7 +108,7 @@ pub(crate) fn escaped(text: &str) -> String {
     if segment.is_empty() { "=".to_owned() } else { segment }
 }
 
-/// Returns the text whose escaped form is `segment`, or `None` if no text has this escaped form.
+/// Returns the string whose escaped form is `segment`, or `None` if there is none.
 fn unescaped(segment: &str) -> Option<String> {
     if segment == "=" {
         return Some(String::new());
@@ -135,7 +135,7 @@ fn unescaped(segment: &str) -> Option<String> {
         };
     }
     let text = String::from_utf8(bytes).ok()?;
-    // Each text has one escaped form, so that no two names mean one owner.
+    // Each string has a single escaped form, so two names never have the same owner.
     (!text.is_empty() && escaped(&text) == segment).then_some(text)
 }
 

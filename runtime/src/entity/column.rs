@@ -1,5 +1,5 @@
-//! Defines columns, the typed constants for an entity's properties: how a filter compares one, and
-//! how a projection reads it from a row.
+//! Defines columns, the typed constants for an entity's properties. Filters compare them, and projections
+//! read them from rows.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -16,20 +16,20 @@ use crate::{
 enum ReadProperty<F> {
     /// Reads the field from the value of the property.
     Stored(fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>),
-    /// Reads the field from the value of the property, which no error may show.
+    /// Reads the field from the value of the property. Errors must not show the value.
     Secret(fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>),
-    /// Reads the field from the row, by the property's name.
+    /// Reads the field from the row, given the property's name.
     Row(fn(&Row, &str) -> Result<F>),
 }
 
-/// The function that reads a field from a part of a key. It gets the part's text, or for a date
-/// form the beginning of the period that the text names.
+/// The function that reads a field from a part of a key. It receives the part's text, or for a date form the
+/// start of the period that the text denotes.
 pub enum ReadPart<F> {
-    /// The form is the type's own; escapes are undone where the part's width varies.
+    /// The type's own form. Escapes are removed if the part has a variable width.
     Plain(fn(&str) -> Result<F, InvalidValue>),
-    /// The form has a fixed width and no escapes.
+    /// A form with a fixed width and without escapes.
     Fixed(fn(&str) -> Result<F, InvalidValue>),
-    /// The form is a date form, which gives the beginning of a period.
+    /// A date form. The function receives the start of a period.
     Date(fn(Ticks) -> Result<F, InvalidValue>),
 }
 
@@ -56,7 +56,7 @@ impl<F> fmt::Debug for ReadPart<F> {
 }
 
 impl<F> ReadProperty<F> {
-    /// Reads the field from the row's property of that name.
+    /// Reads the field from the row's property with this name.
     fn read(self, row: &Row, name: &str) -> Result<F> {
         match self {
             Self::Stored(read) => {
@@ -84,12 +84,12 @@ impl<F> ReadPart<F> {
     }
 }
 
-/// A column of entity `E`: a property whose field has type `F`. Comparing it with a value makes a
+/// A column of entity `E`: a property whose field has type `F`. Comparing it with a value creates a
 /// [`Predicate`].
 ///
-/// A number or a time before 1601 that no row can hold can be compared too. It lies below or above
-/// all values of the property, or of the part of the key that holds the field, so the comparison is
-/// true for all of them or for none.
+/// The value may be one that no row can hold, such as a number out of range or a time before 1601. It is then
+/// below or above all values of the property, or of the part of the key that holds the field, and the
+/// comparison is true for all of them or for none.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -106,9 +106,9 @@ impl<F> ReadPart<F> {
 pub struct Column<E, F: 'static, K = Plain> {
     name: Cow<'static, str>,
     read: ReadProperty<F>,
-    /// How the field is read from keys, by the form of the part; empty: no key gives it back.
+    /// How the field is read from keys, for each form of a key part. Empty if no key holds the field.
     parts: &'static [(Form, ReadPart<F>)],
-    /// Number of a slot that the series does not have, and the series' length.
+    /// The number of a slot that the series lacks, and the series' length.
     out_of_range: Option<(usize, usize)>,
     of: PhantomData<fn() -> (E, K)>,
 }
@@ -120,7 +120,7 @@ impl<E, F, K> fmt::Debug for Column<E, F, K> {
 }
 
 impl<E, F, K> Column<E, F, K> {
-    /// Creates a column that rows store as the property `name`.
+    /// Creates a column that rows store in the property `name`.
     ///
     /// ```
     /// use entable::{Column, Row, edm::ValueRef, prelude::*};
@@ -144,7 +144,7 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Row(read))
     }
 
-    /// Creates a column whose property [`Property::from_stored`](crate::Property::from_stored) reads.
+    /// Creates a column that is read with [`Property::from_stored`](crate::Property::from_stored).
     #[doc(hidden)]
     pub const fn for_stored_property(
         name: &'static str,
@@ -153,8 +153,8 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Stored(read))
     }
 
-    /// Creates a column whose property [`Property::from_stored`](crate::Property::from_stored)
-    /// reads. Errors do not show its values, because the field is encrypted or hashed in a key.
+    /// Creates a column that is read with [`Property::from_stored`](crate::Property::from_stored). Errors do
+    /// not show its values, because the field is encrypted, or hashed in a key.
     #[doc(hidden)]
     pub const fn secret(
         name: &'static str,
@@ -163,8 +163,8 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Secret(read))
     }
 
-    /// Returns the column with functions that read its field from keys: `parts` has one function
-    /// for each form of a part that holds the field.
+    /// Returns the column with functions that read its field from keys: one for each form of a key part that
+    /// holds the field.
     #[doc(hidden)]
     #[must_use]
     pub const fn in_keys(mut self, parts: &'static [(Form, ReadPart<F>)]) -> Self {
@@ -176,8 +176,8 @@ impl<E, F, K> Column<E, F, K> {
         Self { name: Cow::Borrowed(name), read, parts: &[], out_of_range: None, of: PhantomData }
     }
 
-    /// Creates the column for a slot number that a series does not have, such as slot 12 of a field
-    /// with 12 slots. Each use of the column fails.
+    /// Creates the column for a slot that a series lacks, such as slot 12 of a field with 12 slots. Every use of
+    /// the column fails.
     pub(super) fn for_slot_out_of_range(slot: usize, names: &[&str]) -> Self {
         let read = ReadProperty::Row(|_, name: &str| {
             Err(InvalidValue::new("a slot out of range").into_read_error(name))
@@ -189,15 +189,15 @@ impl<E, F, K> Column<E, F, K> {
         }
     }
 
-    /// Returns the column as one of the entity into which its struct is flattened under `prefix`.
-    // Keys never give back a field of a flattened struct, so the column loses `parts`.
+    /// Returns the column of the entity into which its struct is flattened under `prefix`. Keys never contain
+    /// fields of a flattened struct, so the column loses `parts`.
     pub(super) fn flattened_under<O>(self, prefix: &str) -> Column<O, F, K> {
         let Self { name, read, out_of_range, .. } = self;
         let name = [prefix, &*name].concat();
         Column { name: name.into(), read, parts: &[], out_of_range, of: PhantomData }
     }
 
-    /// Fails for the column of a slot that the series does not have.
+    /// Fails if the column is a slot that the series lacks.
     pub(super) fn check_slot_exists(&self) -> Result<(), InvalidValue> {
         self.out_of_range
             .map_or(Ok(()), |(slot, length)| Err(slot_out_of_range_error(slot, length)))
@@ -246,7 +246,7 @@ impl<E, F, K> Column<E, F, K> {
         }
     }
 
-    /// Returns the condition for a comparison that no property can answer, for the reason `invalid`.
+    /// Returns the condition for a comparison that is impossible for every property, for the reason `invalid`.
     pub(super) fn refused(&self, comparison: Comparison, invalid: InvalidValue) -> Predicate<E> {
         Predicate::of_unstorable_value(self.name.clone(), comparison, invalid)
     }
@@ -270,7 +270,7 @@ impl<E, F, K> Column<E, F, K> {
     }
 }
 
-/// Returns the names of the properties of a series, as an error shows them: `Sent00 .. Sent23`.
+/// Returns the property names of a series in the form that errors use: `Sent00 .. Sent23`.
 pub(super) fn properties_of_series(names: &[&str]) -> String {
     match names {
         [first, .., last] => format!("{first} .. {last}"),
@@ -278,7 +278,7 @@ pub(super) fn properties_of_series(names: &[&str]) -> String {
     }
 }
 
-/// Returns the error for a slot number that is not below the length of the series.
+/// Returns the error for a slot number beyond the length of the series.
 pub(super) fn slot_out_of_range_error(slot: usize, length: usize) -> InvalidValue {
     InvalidValue::new(format!(
         "slot {slot} of a series of {length}, expected a number from 0 to {}",
@@ -302,7 +302,7 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    /// Requires that the row has the property and that it differs from the value.
+    /// Requires that the row has the property and that its value differs.
     ne => Ne;
     /// Requires that the property is greater than the value.
     gt => Gt;
@@ -314,8 +314,8 @@ comparisons! {
     le => Le;
 }
 
-/// The type of a system property, `String` for keys and `OffsetDateTime` for the Timestamp, and how
-/// it is read from a row.
+/// The type of a system property (`String` for keys, `OffsetDateTime` for the Timestamp), and the function
+/// that reads it from a row.
 pub trait SystemValue: Sized {
     /// Reads the system property of the given name from a row.
     const READ: fn(&Row, &str) -> Result<Self>;
@@ -344,15 +344,14 @@ pub trait ReadColumn {
     /// The type of the projection's field.
     type Field;
 
-    /// Appends to `names` the properties that a query has to select to read this column from rows
-    /// of `family`.
+    /// Appends to `names` the properties that a query must select to read this column from rows of `family`.
     fn select(&self, family: &Family, names: &mut Vec<String>);
 
     /// Reads the field from a row of `family`.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, if it is missing or does not fit the field's type.
+    /// Fails with `is_decode` and the property's name if it is missing or does not fit the field's type.
     fn read(&self, row: &Row, family: &'static Family) -> Result<Self::Field>;
 }
 
@@ -371,8 +370,8 @@ impl<E, F, K> ReadColumn for Column<E, F, K> {
     }
 }
 
-/// Reads a field from a row, from its keys or its property. Takes the data of a column and not the
-/// column, so that it is compiled once for each field type and not again for each entity.
+/// Reads a field from a row's keys or property. Takes the data of a column instead of the column itself, and
+/// is therefore compiled once per field type, not once per entity.
 fn read_field<F>(
     name: &str,
     read: ReadProperty<F>,

@@ -1,5 +1,5 @@
-//! Conditions of a column that consist of several comparisons: prefixes, ranges, lists of values, and
-//! whether a row has the property.
+//! Conditions on a column that consist of several comparisons: prefixes, ranges, lists of values, and the
+//! presence of the property.
 
 use std::ops::Bound;
 
@@ -14,10 +14,10 @@ use crate::{
 };
 
 impl<E, F, K> Column<E, F, K> {
-    /// Requires that the property is a text that begins with `prefix`. Case-sensitive.
+    /// Requires that the property is a string that begins with `prefix`. Case-sensitive.
     ///
-    /// The service has no such operator, so the condition is a range of texts. Where only the keys hold
-    /// the field, it becomes bounds of a key.
+    /// The service has no such operator, so the condition is a range of strings. If only the keys contain the field,
+    /// the range becomes key bounds.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -38,7 +38,7 @@ impl<E, F, K> Column<E, F, K> {
         }
     }
 
-    /// Requires that the property lies in a range, which is written `a..b`, `a..=b`, `a..`, `..b` or `..=b`.
+    /// Requires that the property is in a range, written `a..b`, `a..=b`, `a..`, `..b` or `..=b`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -69,7 +69,7 @@ impl<E, F, K> Column<E, F, K> {
 
     /// Requires that the property equals one of the values. Without values, no row meets the condition.
     ///
-    /// The request holds every value, and its length is limited. To read many rows whose keys are known, use
+    /// The request contains every value, and its length is limited. To read many rows with known keys, use
     /// [`get_many`](crate::Table::get_many).
     ///
     /// ```
@@ -114,8 +114,8 @@ impl<E, T: EdmValue, K: Comparable<Option<T>>> Column<E, Option<T>, K> {
 
     /// Requires that the row lacks the property: the field is `None`.
     ///
-    /// The service has no null. A row without the property meets no comparison, so the condition is the
-    /// negation of two comparisons of which every value meets one.
+    /// The service has no null. A row without the property meets no comparison, so the condition negates two
+    /// comparisons, one of which is true for every value.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -133,10 +133,10 @@ impl<E, T: EdmValue, K: Comparable<Option<T>>> Column<E, Option<T>, K> {
     }
 }
 
-/// Returns the condition that a row has the property. `eq` and `ne` with one value cover all values
-/// together: a NaN and a value of another type differ from it, and a missing property meets neither.
+/// Returns the condition that a row has the property. Every value meets either `eq` or `ne` with one value:
+/// NaN and values of another type are different from it. A missing property meets neither.
 fn presence(property: &str, edm: EdmType) -> Filter {
-    // A value of the property's own type: emulators judge comparisons across types in other ways.
+    // Use a value of the property's own type: emulators differ in comparisons across types.
     let value: Value = match edm {
         EdmType::Boolean => false.into(),
         EdmType::Int32 => 0_i32.into(),

@@ -1,4 +1,4 @@
-//! Dated tables: an entity whose table is named by the period of a field, `Logins{at:%Y%m%d}`.
+//! Dated tables: an entity whose table name contains the period of a field, `Logins{at:%Y%m%d}`.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ use crate::{
     key::{Family, Form, encode_ticks_in_form},
 };
 
-/// The names of an entity's tables, one for each period of a field.
+/// The names of an entity's tables, one table for each period of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatedTables {
-    /// The name as the entity declares it, such as `Logins{at:%Y%m%d}`. It stands for all of its tables.
+    /// The declared name, such as `Logins{at:%Y%m%d}`. It represents all of the entity's tables.
     pub template: &'static str,
-    /// The text that each table's name begins with. It ends with a letter.
+    /// The text before the date in each table's name. It ends with a letter.
     pub prefix: &'static str,
     /// The date form that follows the prefix: `%Y`, `%Y%m`, `%Y%m%d` or `%Y%m%d%H`.
     pub form: &'static str,
@@ -25,23 +25,23 @@ pub struct DatedTables {
     pub property: &'static str,
 }
 
-/// The times that a path selects: `from` and later, before `until`.
+/// The times that a path selects, from `from` (inclusive) to `until` (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeWindow {
     pub(crate) from: Ticks,
     pub(crate) until: Ticks,
-    /// Whether the path gives a single time and no window, so that only the table of that time is read.
+    /// Whether the path gives a single time instead of a window. Only the table of that time is then read.
     pub(crate) is_time: bool,
 }
 
 impl TimeWindow {
-    /// Creates the window of one time, whose table is read.
+    /// Creates the window of a single time, whose table is read.
     pub(crate) const fn at_time(time: Ticks) -> Self {
         Self { from: time, until: time, is_time: true }
     }
 
-    /// Returns the fault of a window of times in an untyped query, which cannot filter by the
-    /// property of the time. Returns `None` if the path gives a single time.
+    /// Returns the fault of a window of times in an untyped query, which cannot filter by the property of the
+    /// time. Returns `None` if the path gives a single time.
     pub(crate) fn fault_in_untyped_query(self) -> Option<KeyFault> {
         let message = "a window of times is part of a typed query: ask `client.table().query(..)`, or name one table and give its keys";
         (!self.is_time).then(|| KeyFault::new("the window", InvalidValue::new(message)))
@@ -65,8 +65,8 @@ impl DatedTables {
             _ => (Some(time.date()), time.hour()),
         };
         let start = date.and_then(|date| period_starting(date, hour));
-        // The beginning of the year, month, day or hour of a valid time is valid: no fallback is
-        // taken.
+        // The start of the year, month, day or hour of a valid time is valid, so the fallback is
+        // unreachable.
         start.unwrap_or(Period { start: time_ticks })
     }
 
@@ -81,15 +81,15 @@ impl DatedTables {
         Ok(name)
     }
 
-    /// Returns the digits at the end of the name of a period's table. Fails if the date form cannot write the
-    /// start of the period.
+    /// Returns the digits at the end of a period's table name. Fails if the date form cannot represent the start
+    /// of the period.
     pub(crate) fn digits_of(&self, period: Period) -> Result<String, InvalidValue> {
         let mut digits = String::new();
         encode_ticks_in_form(period.start, self.form, &mut digits)?;
         Ok(digits)
     }
 
-    /// Returns the period of the table with this name; `None` for any other table.
+    /// Returns the period of the table with this name, or `None` if it is not one of the dated tables.
     pub(crate) fn period_of(&self, name: &str, case: TableCase) -> Option<Period> {
         let (prefix, digits) = name.split_at_checked(self.prefix.len())?;
         if !case.is_same_table(prefix, self.prefix) || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -105,7 +105,7 @@ impl DatedTables {
             return None;
         }
         let number = |from: usize, to: usize| -> Option<u16> { digits.get(from..to)?.parse().ok() };
-        // The digits are as many as the form writes, so only a unit that the form lacks is missing.
+        // The number of digits matches the form, so the only missing units are ones that the form lacks.
         let month = number(4, 6).unwrap_or(1);
         let day = u8::try_from(number(6, 8).unwrap_or(1)).ok()?;
         let hour = u8::try_from(number(8, 10).unwrap_or(0)).ok()?;
@@ -114,7 +114,7 @@ impl DatedTables {
         period_starting(date, hour)
     }
 
-    /// Returns the period after this one; `None` after the year 9999.
+    /// Returns the next period, or `None` after the year 9999.
     pub(crate) fn period_after(&self, period: Period) -> Option<Period> {
         let time = OffsetDateTime::from(period.start);
         let date = time.date();
@@ -132,7 +132,7 @@ impl DatedTables {
         }
     }
 
-    /// Returns the period before this one; `None` before the year 1.
+    /// Returns the previous period, or `None` before the year 1.
     pub(crate) fn period_before(&self, period: Period) -> Option<Period> {
         let before = Ticks::new(period.start.get().checked_sub(1)?)?;
         Some(self.period_at(before))
@@ -153,7 +153,7 @@ impl DatedTables {
         u64::try_from(steps + 1).unwrap_or_default()
     }
 
-    /// Returns the first and the last period that have times of the window, or `None` if the window is empty.
+    /// Returns the first and the last period that overlap the window, or `None` if the window is empty.
     pub(crate) fn first_and_last_period_in(&self, window: TimeWindow) -> Option<(Period, Period)> {
         let first = self.period_at(window.from);
         if window.is_time {
@@ -164,15 +164,15 @@ impl DatedTables {
         (window.from < window.until).then(|| (first, self.period_at(last)))
     }
 
-    /// Returns whether a window begins and ends where periods begin. Then all times in the tables of its
-    /// periods are in the window.
+    /// Returns whether a window begins and ends at period boundaries. All times in the tables of its periods are
+    /// then in the window.
     pub(crate) fn has_whole_periods(&self, window: TimeWindow) -> bool {
         let is_start = |time: Ticks| self.period_at(time).start == time;
         is_start(window.from) && is_start(window.until)
     }
 
-    /// Returns whether RowKeys of the family hold the time in descending form, newest first. Then a query reads
-    /// the tables newest first too.
+    /// Returns whether the family's RowKeys contain the time in descending form, newest first. Queries then also
+    /// read the tables newest first.
     pub(crate) fn is_newest_first(&self, family: &Family) -> bool {
         let mut parts = family.row.parts();
         parts.any(|part| part.field == self.property && part.form == Form::Descending)
@@ -188,7 +188,7 @@ fn period_starting(date: Date, hour: u8) -> Option<Period> {
     Some(Period { start: Ticks::try_from(start).ok()? })
 }
 
-/// Returns the error for an entity that belongs to another table than the one that it is written to.
+/// Returns the error for writing an entity to a table that it does not belong to.
 pub(crate) fn wrong_table_error(table: &str, wanted: &str) -> Error {
     let message = format!(
         "the entity's time belongs to table `{wanted}`, and this write is to `{table}`; a stored entity is moved there with `move_to`"
@@ -197,10 +197,10 @@ pub(crate) fn wrong_table_error(table: &str, wanted: &str) -> Error {
 }
 
 /// Refuses to write an entity to the dated table of another period. `home` is the entity's own table. A table
-/// whose name is not that of a dated table of the type takes entities of every time.
+/// with any other name accepts entities of every time.
 #[allow(clippy::ptr_arg, reason = "an owned name is that of a dated table")]
 pub(crate) fn check_home_table(table: &str, home: &Cow<'static, str>) -> Result<()> {
-    // The name of a table that is not dated is a constant.
+    // Only the name of an undated table is a constant.
     let Cow::Owned(home) = home else { return Ok(()) };
     let letters = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let split = letters(home);
@@ -210,8 +210,8 @@ pub(crate) fn check_home_table(table: &str, home: &Cow<'static, str>) -> Result<
             .get(..split)
             .zip(home.get(..split))
             .is_some_and(|(a, b)| a.eq_ignore_ascii_case(b));
-    // The table of a year ends with 4 digits, that of a month with 6, of a day with 8, of an hour
-    // with 10; the derive refuses a text before them that ends with a digit.
+    // A yearly table ends with 4 digits, a monthly one with 6, a daily one with 8, an hourly one with 10.
+    // The derive refuses a digit before them.
     let is_dated = matches!(home.len() - split, 4 | 6 | 8 | 10);
     if is_dated && is_sibling && table.get(split..) != home.get(split..) {
         return Err(wrong_table_error(table, home));
@@ -219,7 +219,7 @@ pub(crate) fn check_home_table(table: &str, home: &Cow<'static, str>) -> Result<
     Ok(())
 }
 
-/// Returns the error for keys that do not say which of the dated tables they are in.
+/// Returns the error for keys that do not determine the dated table.
 pub(crate) fn unspecified_dated_table_error(dated: &DatedTables) -> Error {
     let message = format!(
         "the keys do not say which table of `{}` they are in: write the path with the field that names it, or open one table with `client.table_named`",

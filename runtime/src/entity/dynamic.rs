@@ -29,15 +29,15 @@ pub struct DynamicEntity {
     properties: Bag,
     /// Names of the properties that are stored encrypted.
     encrypted: BTreeSet<String>,
-    /// Properties of the library's own that the row had when it was read. They may be written back.
+    /// The library's own properties that the row had when it was read. They may be written back.
     read: Bag,
-    /// Whether the row was read under a RowKey of the library's own. A backup writes such rows elsewhere.
+    /// Whether the row was read with a RowKey of the library. A backup writes such rows elsewhere.
     was_framework_row: bool,
-    /// Whether the program means to write names of the library's own.
+    /// Whether the program may write names that belong to the library.
     allows_framework_names: bool,
 }
 
-/// Compares keys and properties. Whether a property is stored encrypted makes no difference.
+/// Compares keys and properties, regardless of which properties are stored encrypted.
 impl PartialEq for DynamicEntity {
     fn eq(&self, other: &Self) -> bool {
         (&self.partition_key, &self.row_key) == (&other.partition_key, &other.row_key)
@@ -113,7 +113,7 @@ impl DynamicEntity {
         &self.row_key
     }
 
-    /// Returns the value of the property `name`, or `None` if there is none.
+    /// Returns the value of the property `name`, or `None` if it is missing.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -130,7 +130,7 @@ impl DynamicEntity {
         self.properties.get(name)
     }
 
-    /// Reads a property as a field's type. An `Option` reads one that may be absent.
+    /// Reads a property as a field type. An `Option` reads a property that may be absent.
     ///
     /// ```
     /// use entable::DynamicEntity;
@@ -145,7 +145,7 @@ impl DynamicEntity {
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming keys and property, if the property is missing or does not fit the type.
+    /// Fails with `is_decode`, the keys and the property's name if the property is missing or does not fit the type.
     pub fn read<T: Property>(&self, name: &str) -> Result<T> {
         T::from_stored(self.get(name).map(Value::as_ref)).map_err(|invalid| {
             invalid.into_read_error(name).at_keys(&self.partition_key, &self.row_key)
@@ -182,9 +182,9 @@ impl DynamicEntity {
         self
     }
 
-    /// Stores a property encrypted whenever the entity is written. If the property is absent, a
-    /// write of the whole entity stores an encrypted absence in its place. A property that was
-    /// encrypted when the entity was read stays encrypted without this call.
+    /// Stores a property encrypted whenever the entity is written. If the property is absent, a write of the
+    /// whole entity stores an encrypted absence instead. A property that was encrypted when it was read stays
+    /// encrypted without this call.
     ///
     /// ```
     /// use entable::DynamicEntity;
@@ -198,12 +198,11 @@ impl DynamicEntity {
         self
     }
 
-    /// Permits writes of this entity with names that belong to the library: the properties
-    /// `EntitySeal`, `EntableMoving`, `EntableMovedBy`, `Src`, `SrcP`, `SrcR`, `SrcT`, `SrcC` and
-    /// `SrcF`, and a RowKey that begins with `~e`. Without it they are refused, so that names which a
-    /// program takes from its input cannot pass for the library's own. Properties that were read and not
-    /// changed, and rows with such a RowKey that were read, are written back, or into another table,
-    /// without this call.
+    /// Allows this entity to be written with names that belong to the library: the properties `EntitySeal`,
+    /// `EntableMoving`, `EntableMovedBy`, `Src`, `SrcP`, `SrcR`, `SrcT`, `SrcC` and `SrcF`, and RowKeys that begin
+    /// with `~e`. By default such names are refused, because names from a program's input must not pass for the
+    /// library's own. You can write such properties back without this call if they were read and not changed, even
+    /// to another table. The same is true of rows that were read with such a RowKey.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -224,7 +223,7 @@ impl DynamicEntity {
         self
     }
 
-    /// Permits names that belong to the library, as
+    /// Allows names that belong to the library, as
     /// [`allow_framework_names`](Self::allow_framework_names) does, and returns the entity.
     ///
     /// ```
@@ -238,7 +237,7 @@ impl DynamicEntity {
         self
     }
 
-    /// Permits names that belong to the library exactly if `other` permits them.
+    /// Allows names that belong to the library if `other` does, and refuses them otherwise.
     pub(crate) fn allow_framework_names_like(&mut self, other: &Self) {
         self.allows_framework_names = other.allows_framework_names;
     }
@@ -254,8 +253,7 @@ impl DynamicEntity {
         self.encrypted.contains(name)
     }
 
-    /// Removes the property `name` and returns its value. If it is set again, it is stored in plain
-    /// text.
+    /// Removes the property `name` and returns its value. If you set it again, it is stored in plain text.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -299,7 +297,7 @@ impl DynamicEntity {
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` for names that the service refuses.
+    /// Fails with `is_invalid` or `is_too_large` for names that the service refuses.
     ///
     /// ```
     /// # use entable::{DynamicEntity, Error};
@@ -320,8 +318,8 @@ impl DynamicEntity {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a property that belongs to the library, unless the entity was read with the same value
-    /// of it; otherwise fails as [`to_row`](Self::to_row) does.
+    /// Fails with `is_invalid` for a property that belongs to the library, unless the entity was read with the same
+    /// value. Otherwise fails as [`to_row`](Self::to_row) does.
     pub(crate) fn row_to_replace(&self) -> Result<Row> {
         let is_refused = |name: &str, value: &Value| {
             is_framework_property(name) && self.read.get(name) != Some(value)
@@ -339,11 +337,10 @@ impl DynamicEntity {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a RowKey that belongs to the library, unless the entity was read from such a row;
-    /// otherwise fails as [`row_to_replace`](Self::row_to_replace) does.
+    /// Fails with `is_invalid` for a RowKey that belongs to the library, unless the entity was read from such a row.
+    /// Otherwise fails as [`row_to_replace`](Self::row_to_replace) does.
     pub(crate) fn row_to_insert(&self) -> Result<Row> {
-        // Only a verb that can insert gives a row its RowKey, so the RowKey is checked here alone: a
-        // replacement and a merge are of a row that is stored.
+        // The RowKey is only checked here: replacements and merges concern rows that are already stored.
         let is_permitted = self.allows_framework_names || self.was_framework_row;
         if !is_permitted && self.row_key.starts_with(RESERVED) {
             return Err(self.framework_error("RowKey"));
@@ -366,7 +363,7 @@ macro_rules! typed {
             ///
             /// # Errors
             ///
-            /// `is_decode`, naming keys, property, expected and found type.
+            /// Fails with `is_decode`, the keys, the property, and the expected and found types.
             pub fn $name(&self, name: &str) -> Result<$type> {
                 let value = self.get(name);
                 value.and_then(Value::$as).ok_or_else(|| self.mismatch_error(name, $expected))

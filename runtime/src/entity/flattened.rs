@@ -1,12 +1,11 @@
-//! Defines the columns of a struct that is flattened into an entity, under a prefix.
+//! Defines the columns of a struct that is flattened into an entity under a prefix.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use super::{Column, ColumnSchema, Properties, column::ReadColumn, read_properties};
 use crate::{error::Result, key::Family, row::Row};
 
-/// The columns of a struct of type `F` that is flattened into entity `E`. [`at`](Self::at) selects
-/// one of them.
+/// The columns of a struct of type `F` that is flattened into entity `E`. [`at`](Self::at) selects one.
 pub struct Flattened<E, F> {
     prefix: Cow<'static, str>,
     of: PhantomData<fn() -> (E, F)>,
@@ -34,14 +33,14 @@ impl<E, F> Flattened<E, F> {
         Self { prefix: Cow::Borrowed(prefix), of: PhantomData }
     }
 
-    /// Returns a column of the flattened struct as a column of the entity. A struct that is flattened
-    /// into the flattened one gives its columns in turn: `Employee::HOME.at(Address::CITY).at(City::ZIP)`.
+    /// Returns a column of the flattened struct as a column of the entity. For a struct that is flattened into
+    /// the flattened one, chain the calls: `Employee::HOME.at(Address::CITY).at(City::ZIP)`.
     pub fn at<C: InnerColumn<E, F>>(self, column: C) -> C::Outer {
         column.within(self)
     }
 
-    /// Returns the columns of a struct that is flattened two levels deep: `inner` is flattened into
-    /// `F`, and `F` into the entity.
+    /// Returns the columns of a struct that is flattened in two levels: `inner` is flattened into `F`, and `F` into
+    /// the entity.
     pub fn within<A, G>(self, inner: Flattened<A, G>) -> Flattened<E, G>
     where
         F: FlattenedField<A>,
@@ -51,13 +50,13 @@ impl<E, F> Flattened<E, F> {
     }
 }
 
-/// A column, or a group of columns, of a struct that is flattened as field type `F` into `E`.
+/// A column or a group of columns of a struct that is flattened, as field type `F`, into `E`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a column of the flattened `{F}`",
     note = "name a column of the struct that is flattened here, as in `Employee::HOME.at(Address::CITY)`"
 )]
 pub trait InnerColumn<E, F> {
-    /// The column as one of `E`.
+    /// The corresponding column of `E`.
     type Outer;
 
     #[doc(hidden)]
@@ -92,8 +91,8 @@ impl<E, F: Properties> ReadColumn for Flattened<E, F> {
     }
 }
 
-/// Adds the names of the properties that store the columns to `names`, with `prefix` before each. Columns of
-/// nested structs are included, and blind tokens beside encrypted values are not.
+/// Appends the names of the properties that store the columns to `names`, each with `prefix`. Includes columns
+/// of nested structs, but not the blind tokens of encrypted values.
 pub(super) fn push_property_names(prefix: &str, columns: &[ColumnSchema], names: &mut Vec<String>) {
     for column in columns {
         let name = [prefix, column.name].concat();

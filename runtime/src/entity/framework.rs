@@ -1,34 +1,34 @@
-//! Names of the properties and rows that the library itself writes beside those of entities.
+//! Names of the library's own properties and rows.
 
 use crate::{edm::ValueRef, error::Result, row::Row};
 
-/// The prefix of the RowKeys of outbox rows: fences, claims, dirty rows, messages and receipts. No key of a
-/// typed entity begins so. Rows of lists and of the library's own tables have other RowKeys.
+/// The prefix of the RowKeys of outbox rows: fences, claims, dirty rows, messages and receipts. Keys of typed
+/// entities never begin with it. Rows of lists and of the library's own tables have other RowKeys.
 pub(crate) const RESERVED: &str = "~e";
 
-/// The property with the type of a row, unless the entity names another one.
+/// The property with the type of a row, unless the entity declares another one.
 pub(crate) const TYPE_NAME: &str = "EntityType";
-/// The prefix of the types of the library's own rows, those of lists included.
+/// The prefix of the types of the library's own rows, including lists.
 pub(crate) const FRAMEWORK_TYPE_PREFIX: &str = "entable.";
 
-/// The property that authenticates all others of a row, if the entity declares `seal`.
+/// The property that authenticates all others in a row of an entity with `seal`.
 pub const SEAL: &str = "EntitySeal";
 
-/// The property of a row that a move is transferring to other keys: the id of the move.
+/// The property that marks a row while a move is transferring it to other keys. It holds the move's id.
 pub(crate) const MOVING: &str = "EntableMoving";
-/// The property of a row that a move inserted: a JSON list with the id of the move, the table and keys of the
-/// source, and the ETag under which the source was copied.
+/// The property of a row that was inserted by a move: a JSON list with the id of the move, the source's table
+/// and keys, and the source's ETag when it was copied.
 pub(crate) const MOVED_BY: &str = "EntableMovedBy";
 
-/// The properties that the library writes into remote copies. They name the primary that a copy
-/// belongs to and the state of the copy; `remote_copy.rs` describes each.
+/// The properties that the library writes into remote copies. They contain the primary that a copy belongs to
+/// and the state of the copy. `remote_copy.rs` describes each.
 pub(crate) const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 
-/// Returns the type of a row of the library, such as `entable.list`; `None` for any other row.
+/// Returns the type of one of the library's own rows, such as `entable.list`, or `None` for any other row.
 ///
 /// # Errors
 ///
-/// `is_corrupt` for a damaged row.
+/// Fails with `is_corrupt` for a damaged row.
 pub(crate) fn framework_type_of(row: &Row) -> Result<Option<&str>> {
     Ok(match row.get(TYPE_NAME)? {
         Some(ValueRef::String(name)) if name.starts_with(FRAMEWORK_TYPE_PREFIX) => Some(name),
@@ -36,7 +36,7 @@ pub(crate) fn framework_type_of(row: &Row) -> Result<Option<&str>> {
     })
 }
 
-/// Returns whether the library itself writes a property of exactly this name into rows of entities.
+/// Returns whether the library writes a property of exactly this name into rows of entities.
 pub(crate) fn is_framework_property(name: &str) -> bool {
     matches!(name, SEAL | MOVING | MOVED_BY) || OWNER.contains(&name)
 }

@@ -1,5 +1,4 @@
-//! The table of an entity: the table that its type declares, or, for dated tables, the table of the
-//! period that the entity's time is in.
+//! The table of an entity: the declared table, or the dated table for the period of the entity's time.
 
 use std::borrow::Cow;
 
@@ -17,7 +16,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// `is_invalid` if the entity's tables are dated and the path does not say which it is in.
+/// Fails with `is_invalid` if the entity's tables are dated and the path does not determine the table.
 pub(crate) fn table_of_path(access: &Access, schema: &Schema) -> Result<Cow<'static, str>> {
     let Some(dated) = &schema.dated else { return Ok(Cow::Borrowed(schema.table)) };
     access.checked_keys()?;
@@ -30,8 +29,8 @@ pub(crate) fn table_of_path(access: &Access, schema: &Schema) -> Result<Cow<'sta
     }
 }
 
-/// Returns the table of an entity whose tables are named by `time`. Returns the declared name for a time that
-/// no table's name can hold; making the entity's row fails for such a time.
+/// Returns the dated table for `time`. Returns the declared name for a time that no table name can represent;
+/// building the entity's row fails for such a time.
 pub fn home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'static, str> {
     let name = schema.dated.zip(time.ok()).and_then(|(dated, time)| {
         let name = dated.name_of(dated.period_at(time));
@@ -40,8 +39,7 @@ pub fn home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'st
     name.map_or(Cow::Borrowed(schema.table), Cow::Owned)
 }
 
-/// Returns the table of the entity's primary as it was read. Changes of the value since then make
-/// no difference.
+/// Returns the table of the entity's primary as it was read, regardless of later changes to the value.
 pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
     if E::SCHEMA.dated.is_none() {
         return Ok(Cow::Borrowed(E::SCHEMA.table));
@@ -50,8 +48,7 @@ pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<
     Ok(entity_as_read(stored, family)?.home_table())
 }
 
-/// Returns the entity as it was read from its row of `family`, without the changes of the value since
-/// then.
+/// Returns the entity as it was read from its row of `family`, without later changes to the value.
 pub(super) fn entity_as_read<E: TableEntity>(
     stored: &Stored<E>,
     family: &'static Family,
@@ -60,12 +57,12 @@ pub(super) fn entity_as_read<E: TableEntity>(
     E::from_row(&primary)
 }
 
-/// Returns the table of a stored entity that is about to be replaced. A replace does not move an
-/// entity to another table.
+/// Returns the table of a stored entity that is about to be replaced. A replacement never moves an entity to
+/// another table.
 ///
 /// # Errors
 ///
-/// `is_invalid` if the value was changed so that it belongs to another table.
+/// Fails with `is_invalid` if the value has changed and now belongs to another table.
 pub(crate) fn table_to_replace_in<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
     let table = table_of_stored(stored)?;
     let wanted = stored.home_table();

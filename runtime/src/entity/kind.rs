@@ -1,4 +1,4 @@
-//! Defines the kinds of columns, which decide what a filter can do with each.
+//! Defines the kinds of columns, which decide how filters can compare them.
 
 use crate::{
     edm::{EdmValue, InvalidValue, Property, Value},
@@ -9,13 +9,12 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct Plain;
 
-/// The kind of a column stored as JSON text. The service sees one text, so filters cannot compare
-/// the field.
+/// The kind of a column stored as JSON text. Filters cannot compare it, because the service sees only text.
 #[derive(Debug, Clone, Copy)]
 pub struct Json;
 
-/// The kind of a column whose value is kept in a blob. The service sees the blob's name, so filters
-/// cannot compare the field.
+/// The kind of a column whose value is stored in a blob. Filters cannot compare it, because the service sees only
+/// the blob's name.
 #[derive(Debug, Clone, Copy)]
 pub struct InBlob;
 
@@ -23,8 +22,7 @@ pub struct InBlob;
 #[derive(Debug, Clone, Copy)]
 pub struct Encrypted;
 
-/// The kind of a column stored encrypted with a blind token beside it, by which a filter finds
-/// equal values.
+/// The kind of a column stored encrypted together with a blind token, through which filters find equal values.
 #[derive(Debug, Clone, Copy)]
 pub struct Blind;
 
@@ -87,7 +85,7 @@ impl<F: Property> EqComparable<F> for Blind {
     type Operand = F::Scalar;
 
     fn equal(property: &str, value: F::Scalar) -> Result<Filter, InvalidValue> {
-        // The field is encrypted, and the message of the error could quote its value.
+        // The field is encrypted, and the error message could contain its value.
         let value = value.to_edm().map_err(InvalidValue::redacted)?.into_value();
         Ok(Filter::Blind { property: property.to_owned(), value: BlindValue::new(value) })
     }

@@ -1,5 +1,5 @@
-//! Defines what the derives implement for entities. Items that only generated code names are public
-//! in `__private` alone.
+//! Defines what the derives implement for entities. Items that only generated code needs are public only in
+//! `__private`.
 
 mod framework;
 mod kind;

@@ -1,10 +1,9 @@
-//! Checks at compile time that the properties of flattened structs do not take the names of other
-//! properties.
+//! Checks at compile time that properties of flattened structs do not have the names of other properties.
 
 use super::ColumnSchema;
 use crate::row::OPERATION_ID;
 
-/// A property's name as a chain of pieces, the last piece first.
+/// A property's name as a chain of pieces, last piece first.
 #[derive(Clone, Copy)]
 struct Name<'a> {
     before: Option<&'a Name<'a>>,
@@ -24,7 +23,7 @@ impl Name<'_> {
     }
 
     const fn is_equal_name(mut self, mut other: Self) -> bool {
-        // Names are compared from their ends, because each piece refers to the one before it.
+        // Names are compared backwards, because each piece refers to the piece before it.
         loop {
             match (self.pop_byte(), other.pop_byte()) {
                 (None, None) => return true,
@@ -35,7 +34,7 @@ impl Name<'_> {
     }
 }
 
-/// Returns how many properties that the columns store have the name `name`.
+/// Returns how many of the properties that the columns store are called `name`.
 const fn count_named(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: Name<'_>) -> usize {
     let mut rest = columns;
     let mut found = 0;
@@ -51,8 +50,8 @@ const fn count_named(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: 
     found
 }
 
-/// Fails the compilation with `message` if a property of a flattened struct has the name of another
-/// property of its entity, of the discriminator `marker`, or of a system property.
+/// Fails the compilation with `message` if a property of a flattened struct has the name of another property
+/// of its entity, of the discriminator `marker`, or of a system property.
 #[doc(hidden)]
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
@@ -82,8 +81,8 @@ const fn are_names_apart(
             if !are_names_apart(entity, marker, &name, column.nested) {
                 return false;
             }
-        // The entity's columns include those of the flattened struct, so one occurrence is the name
-        // itself.
+        // The entity's columns include the columns of the flattened struct, so one occurrence is the
+        // name itself.
         } else if count_named(entity, None, name) > 1 || is_name_taken(name, marker) {
             return false;
         }

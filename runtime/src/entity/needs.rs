@@ -1,10 +1,10 @@
-//! What reads and writes of an entity type have to do, as a constant of the type.
+//! What reads and writes of an entity type require, as a constant of the type.
 
 use super::{Schema, set::Members};
 use crate::key::FamilyKind;
 
-/// What reads and writes of a type have to do apart from reading or writing one row: any of the
-/// constants of this type. A plain entity needs nothing.
+/// What reads and writes of a type require beyond a single plain row: any combination of the constants of this
+/// type. A plain entity needs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs(u16);
 
@@ -17,36 +17,36 @@ impl Needs {
     pub(crate) const OPENING: Self = Self(1 << 1);
     /// The primary of an entity is stored as several rows.
     pub(crate) const PARTS: Self = Self(1 << 2);
-    /// Entities say when they are over, in some version.
+    /// Entities can expire, in some version.
     pub(crate) const EXPIRY: Self = Self(1 << 3);
-    /// The stored primary is read before a write. Each verb that writes unread takes this away.
+    /// The stored primary is read before a write. A verb that writes without a read removes this need.
     pub(crate) const CURRENT: Self = Self(1 << 4);
     /// Entities have copies in their own partition.
     pub(crate) const COPIES: Self = Self(1 << 5);
     /// Entities are in lists of their own partition.
     pub(crate) const LISTS: Self = Self(1 << 6);
-    /// Entities have copies or are in lists in other partitions, or keep fields in blobs: work that follows a
-    /// write is recorded in the outbox.
+    /// Entities have copies or list entries in other partitions, or fields in blobs. Work that follows a write is
+    /// recorded in the outbox.
     pub(crate) const REMOTE: Self = Self(1 << 7);
-    /// Keys of indexes in other partitions are unique, and are claimed before a write.
+    /// Keys of indexes in other partitions are unique and are claimed before a write.
     pub(crate) const UNIQUE: Self = Self(1 << 8);
     /// Fields are kept in blobs.
     pub(crate) const BLOBS: Self = Self(1 << 9);
-    /// The rows and blobs of an entity apart from its primary.
+    /// The rows and blobs of an entity besides its primary.
     pub(crate) const OTHER_ROWS: Self =
         Self::COPIES.and(Self::LISTS).and(Self::REMOTE).and(Self::UNIQUE).and(Self::BLOBS);
 
-    /// Returns whether all of `needs` are among these.
+    /// Returns whether all of `needs` are included.
     pub(crate) const fn contain(self, needs: Self) -> bool {
         self.0 & needs.0 == needs.0
     }
 
-    /// Returns whether any of `needs` is among these.
+    /// Returns whether any of `needs` is included.
     pub(crate) const fn contain_any(self, needs: Self) -> bool {
         self.0 & needs.0 != 0
     }
 
-    /// Returns these needs without those in `others`.
+    /// Returns these needs without `others`.
     pub(crate) const fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
@@ -56,14 +56,14 @@ impl Needs {
         Self(self.0 | others.0)
     }
 
-    /// Returns these needs, and `need` if the condition holds.
+    /// Returns these needs, and also `need` if `condition` is `true`.
     const fn and_if(self, condition: bool, need: Self) -> Self {
         if condition { self.and(need) } else { self }
     }
 }
 
 impl Schema {
-    /// Returns what reads and writes of the type have to do, whichever version wrote the stored rows.
+    /// Returns what reads and writes of the type require, whichever version wrote the stored rows.
     pub(crate) const fn needs(&self) -> Needs {
         let mut needs = Needs::CURRENT
             .and_if(self.is_sealed(), Needs::OPENING)
@@ -98,7 +98,7 @@ impl Schema {
 }
 
 impl Members {
-    /// Returns what reads and writes of the set have to do: the needs of all its members.
+    /// Returns what reads and writes of the set require: the needs of all members.
     pub(crate) const fn needs(&self) -> Needs {
         let (mut needs, mut schemas) = (Needs::NONE, self.schemas());
         while let [schema, rest @ ..] = schemas {

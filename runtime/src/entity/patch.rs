@@ -1,4 +1,4 @@
-//! Defines [`Patch`], changes to some of an entity's properties.
+//! Defines [`Patch`], which changes some of an entity's properties.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -79,8 +79,8 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Removes the value of the property `name` from the error that the patch keeps. The property is encrypted
-    /// or hashed in a key, so no error may show its value.
+    /// Removes the value of the property `name` from the patch's error. The property is encrypted, or hashed in a
+    /// key, and its value must not appear in errors.
     #[doc(hidden)]
     #[must_use]
     pub fn redacted(mut self, name: &str) -> Self {
@@ -91,8 +91,8 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Calls `change` with the patch and the property of slot `slot` of a series with these properties. If the
-    /// series has no such slot, the patch keeps an error, with which its write fails; an earlier error stays.
+    /// Calls `change` with the patch and the property of slot `slot` in a series. If the series lacks the slot, the
+    /// patch keeps an error, which makes its write fail. An earlier error is kept.
     #[doc(hidden)]
     #[must_use]
     pub fn change_series_slot(
@@ -111,8 +111,8 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Sets a property to the JSON of a value. The verb that gets the patch fails with `is_invalid` if the
-    /// JSON does not read back as the value's type.
+    /// Sets a property to the JSON of a value. The verb that receives the patch fails with `is_invalid` if the JSON
+    /// does not read back as the value's type.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -131,7 +131,7 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Sets all properties of a flattened struct, and removes those that `value` lacks.
+    /// Sets all properties of a flattened struct. Removes the properties that `value` lacks.
     ///
     /// ```
     /// use entable::{KeyRef, prelude::*};
@@ -149,9 +149,8 @@ impl<E> Patch<E> {
         self.replace_nested(prefix, F::COLUMNS, |out| value.write(out))
     }
 
-    /// Sets the properties of `columns` that `write` writes, and removes the others, with `prefix` before their
-    /// names.
-    // Without a bound on the struct's type, so that the compiler reports a type that cannot be flattened once.
+    /// Sets the properties of `columns` that `write` writes, and removes the others. `prefix` precedes their names.
+    /// Has no bound on the struct's type, because the compiler would report a type that cannot be flattened twice.
     #[doc(hidden)]
     #[must_use]
     pub fn replace_nested(
@@ -162,16 +161,16 @@ impl<E> Patch<E> {
     ) -> Self {
         let mut names = Vec::new();
         push_property_names(prefix, columns, &mut names);
-        // An absent field writes nothing, and a stored value of it would stay. So all properties are
-        // removed first, and those that are written are set again.
+        // An absent field writes nothing, which would keep its stored value. Remove all properties
+        // first, then set those that are written.
         for name in names {
             self = self.remove_named(name.into());
         }
         self.set_nested(prefix, write)
     }
 
-    /// Sets the properties that `write` writes, with `prefix` before their names. An earlier removal of one
-    /// of them in this patch is dropped.
+    /// Sets the properties that `write` writes, with `prefix` before their names, and drops any earlier removal of
+    /// them in this patch.
     #[doc(hidden)]
     #[must_use]
     pub fn set_nested(
@@ -193,7 +192,7 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Sets a field that is kept in a blob. The verb that receives the patch uploads the bytes of `value`.
+    /// Sets a field that is stored in a blob. The verb that receives the patch uploads the bytes of `value`.
     #[doc(hidden)]
     #[must_use]
     pub fn set_blob(mut self, field: &'static str, names: &'static BlobNames, value: Blob) -> Self {
@@ -207,7 +206,7 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Removes a property. An earlier change of it in this patch is dropped.
+    /// Removes a property. Drops any earlier change to it in this patch.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -232,18 +231,16 @@ impl<E> Patch<E> {
         self
     }
 
-    /// Removes the values of fields that are kept in blobs from the patch, and returns them. The verb uploads
-    /// them.
+    /// Removes the values of blob fields from the patch and returns them. The verb uploads them.
     pub(crate) fn take_blobs(&mut self) -> Vec<BlobFieldValue> {
         std::mem::take(&mut self.blobs)
     }
 
-    /// Returns the properties to set and the names of those to remove.
+    /// Returns the properties to set, and the names of the properties to remove.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for the first value that cannot be stored, and for a patch that changes
-    /// nothing.
+    /// Fails with `is_invalid` for the first value that cannot be stored, and for a patch that changes nothing.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -267,7 +264,7 @@ impl<E> Patch<E> {
 }
 
 impl<E> fmt::Debug for Patch<E> {
-    /// Prints names only, because a value can be secret.
+    /// Prints only names, because values may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set: Vec<&str> = self.set.iter().map(|(name, _)| name).collect();
         f.debug_struct("Patch").field("set", &set).field("removed", &self.removed).finish()

@@ -1,4 +1,4 @@
-//! Defines access paths: which rows of an entity they address, and with which keys.
+//! Defines access paths: the rows of an entity that they address, and their keys.
 
 use std::{fmt, marker::PhantomData};
 
@@ -11,8 +11,8 @@ use crate::{
     key::Family,
 };
 
-/// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. Path
-/// builders return one as soon as the PartitionKey is given.
+/// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. A path builder becomes
+/// a path once it has the PartitionKey.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not address anything yet",
     note = "give the fields of the PartitionKey first: the type names the next, so write `.id(..)` for `__give_id`; `E::scan()` is the only way to a table scan"
@@ -34,8 +34,8 @@ pub trait Path: Sized {
         self.clone().access().into_keys()
     }
 
-    /// Returns the keys of the whole partition that the path is in, without bounds of the RowKey. Sets and
-    /// aggregates take these keys, since they read rows of several types.
+    /// Returns the keys of the path's whole partition, without bounds on the RowKey. Sets and aggregates take
+    /// these keys because they read rows of several types.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -54,8 +54,8 @@ pub trait Path: Sized {
         self.keys().without_row_key_bounds()
     }
 
-    /// Returns the path as an [`AnyPath`], the common type of all paths to whole entities: for the arms
-    /// of an `if` or a `match`, and for a list of paths.
+    /// Returns the path as an [`AnyPath`], the common type of all paths to whole entities. Use it in the arms of an
+    /// `if` or a `match`, or in a list of paths.
     fn any(self) -> AnyPath<Self::Entity>
     where
         Self::View: FullView,
@@ -64,8 +64,8 @@ pub trait Path: Sized {
     }
 }
 
-/// A path to one row, by both of its keys: a [`Point`], which a path builder returns once every part of the
-/// keys is given, or a [`KeyRef`].
+/// A path to one row by both of its keys: a [`Point`], which a path builder returns once every part of the keys
+/// is given, or a [`KeyRef`].
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -124,8 +124,8 @@ impl<E: TableEntity> IntoPoint for &KeyRef<E> {
     }
 }
 
-/// A path builder with any number of values given. Where only the index matters, a builder without
-/// values names it, such as `Employee::by_name()`.
+/// A path builder with any number of values. A builder without values, such as `Employee::by_name()`, can name
+/// an index.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no path builder",
     note = "write the path without its keys, such as `Employee::by_name()`"
@@ -139,20 +139,20 @@ pub trait PathBuilder: Clone {
         self.clone().into_draft().family()
     }
 
-    /// Returns the keys that are given so far.
+    /// Returns the keys given so far.
     #[doc(hidden)]
     fn into_draft(self) -> PathDraft;
 }
 
-/// A path builder that has the whole PartitionKey, so that it is a [`Path`] too.
+/// A path builder with the whole PartitionKey, which makes it a [`Path`].
 #[doc(hidden)]
 pub trait PartitionPathBuilder: PathBuilder {
     /// The rows that the path leads to.
     type View: View;
 }
 
-/// A bound that no type meets, of the step with a field's own name where the keys hold a period of the field
-/// and its value: the step could mean either.
+/// A bound that no type meets. It is on the method named after a field if keys hold both a period of the field
+/// and its value, because the method could mean either.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this step could mean the period or the value: the keys hold both",
@@ -195,7 +195,7 @@ macro_rules! paths {
             }
 
             impl<E, V> $name<E, V> {
-                /// Creates the path from what a builder has gathered.
+                /// Creates the path from a builder's draft.
                 #[doc(hidden)]
                 pub fn from_path_draft(draft: PathDraft) -> Self {
                     Self { access: draft.into_access(), of: PhantomData }
@@ -239,13 +239,13 @@ macro_rules! paths {
 paths! {
     /// A path to one row, by both of its keys.
     Point of PrimaryRow
-    /// A path to the rows of one partition whose RowKeys are within bounds.
+    /// A path to rows of one partition with bounds on the RowKey.
     Range of FullRow
     /// A path to the rows of one type in one partition.
     Partition of FullRow
 }
 
-/// Any path to whole entities of one type: [`Path::any`] returns it.
+/// Any path to whole entities of one type, returned by [`Path::any`].
 ///
 /// ```
 /// use entable::{AnyPath, prelude::*};
@@ -298,7 +298,7 @@ impl<E> fmt::Debug for AnyPath<E> {
 
 impl<E: TableEntity> Path for AnyPath<E> {
     type Entity = E;
-    // The family in `access` says which rows these are; each of them holds the whole entity.
+    // The family in `access` determines the rows, each of which holds the whole entity.
     type View = FullRow;
 
     fn access(self) -> Access {
@@ -324,7 +324,7 @@ impl<E: TableEntity> Point<E> {
 }
 
 impl<E: TableEntity> Point<E> {
-    /// Creates a path that every verb refuses with the fault of a property.
+    /// Creates a path with a faulty property, which every verb refuses.
     pub(super) fn with_fault(property: &'static str, invalid: InvalidValue) -> Self {
         let mut point = Self::at("", "");
         point.access.fault = Some(KeyFault::new(property, invalid));
@@ -347,7 +347,7 @@ impl<E, V> Point<E, V> {
     /// # }
     /// ```
     pub fn partition_key(&self) -> &str {
-        // A `Point` is made of both keys only, so the fallback is never taken.
+        // A `Point` always has both keys, so the fallback is unreachable.
         self.access.keys.as_point().unwrap_or_default().0
     }
 

@@ -1,4 +1,4 @@
-//! Defines the work that a write still does after it returned.
+//! Defines the work that continues after a write has returned.
 
 use std::{fmt, future::Future};
 
@@ -9,8 +9,8 @@ use futures_util::{
 
 use crate::error::Result;
 
-/// The work in other partitions that goes on after a write has returned. `None` if the write left
-/// no work, as most writes do. The result of the work is kept for `wait`.
+/// Work in other partitions that continues after a write has returned. `None` if the write left no work, which
+/// is the common case. The result of the work is kept for `wait`.
 #[derive(Clone, Default)]
 pub(crate) struct BackgroundWork(Option<Shared<BoxFuture<'static, Result<()>>>>);
 
@@ -20,16 +20,16 @@ impl BackgroundWork {
         Self(Some(work.boxed().shared()))
     }
 
-    /// Creates a handle to work that has ended with `result`.
+    /// Creates a handle to work that has finished with `result`.
     pub(crate) fn finished(result: Result<()>) -> Self {
         match result {
             Ok(()) => Self::default(),
-            // Work that fails at once gives each call of `wait` the error.
+            // Every call of `wait` returns the error of work that failed at once.
             Err(error) => Self::from_work(std::future::ready(Err(error))),
         }
     }
 
-    /// Waits for the work to end and returns its result.
+    /// Waits for the work to finish and returns its result.
     pub(crate) async fn wait(&self) -> Result<()> {
         match &self.0 {
             Some(work) => work.clone().await,

@@ -1,4 +1,4 @@
-//! Defines conditions on the rows of an entity, which comparisons of its columns make.
+//! Defines conditions on an entity's rows, which are made from comparisons of its columns.
 
 use std::{
     borrow::Cow,
@@ -13,7 +13,7 @@ use crate::{
     filter::{Comparison, Filter},
 };
 
-/// A condition on the rows of entity `E`: comparisons of its columns, joined with `&`, `|` and `!`.
+/// A condition on the rows of entity `E`: comparisons of its columns combined with `&`, `|` and `!`.
 pub struct Predicate<E> {
     filter: Filter,
     fault: Option<(String, InvalidValue)>,
@@ -25,10 +25,9 @@ impl<E> Predicate<E> {
         Self { filter, fault: None, of: PhantomData }
     }
 
-    /// Creates the condition for a comparison with a value that the property cannot hold, or of a slot that the
-    /// series lacks; `invalid` is the reason. If a key can hold the value (a number above Int64, a time before
-    /// 1601), the condition keeps the comparison, since a key that holds the field can answer it. Otherwise the
-    /// condition holds the error.
+    /// Creates the condition for a comparison with a value that the property cannot hold, or with a slot that the
+    /// series lacks, for the reason `invalid`. If a key can hold the value (a number above Int64, a time before
+    /// 1601), the condition keeps the comparison for keys that hold the field. Otherwise it holds the error.
     pub(super) fn of_unstorable_value(
         property: Cow<'static, str>,
         comparison: Comparison,
@@ -38,18 +37,17 @@ impl<E> Predicate<E> {
             let property = property.into_owned();
             return Self::new(Filter::OutOfRange { property, comparison, value });
         }
-        // `into_filter` returns the fault, so the constant in place of the filter is never
-        // evaluated.
+        // `into_filter` returns the fault, so the constant is never evaluated.
         let fault = Some((property.into_owned(), invalid));
         Self { filter: Filter::Constant(false), fault, of: PhantomData }
     }
 
-    /// Joins conditions with `and`. Without conditions, every row meets the result.
+    /// Combines conditions with `and`. Without conditions, every row meets the result.
     pub(super) fn all(conditions: impl Iterator<Item = Self>) -> Self {
         Self::join_all(conditions, Filter::all)
     }
 
-    /// Joins conditions with `or`. Without conditions, no row meets the result.
+    /// Combines conditions with `or`. Without conditions, no row meets the result.
     pub(super) fn any(conditions: impl Iterator<Item = Self>) -> Self {
         Self::join_all(conditions, Filter::any)
     }
@@ -78,7 +76,7 @@ impl<E> Predicate<E> {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if a value in it cannot be stored in its column.
+    /// Fails with `is_invalid` if it contains a value that cannot be stored in its column.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

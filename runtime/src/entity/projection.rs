@@ -1,10 +1,10 @@
-//! Defines projections: some of an entity's fields, read without the others.
+//! Defines projections, which read only some of an entity's fields.
 
 use super::{FromRow, ReadColumn, TableEntity};
 use crate::{error::Result, key::Family, row::Row};
 
-/// A struct with some of an entity's fields, so that a query reads only those.
-/// `#[derive(Projection)]` implements it.
+/// A struct with some of an entity's fields, which are the only ones that a query then reads. Implemented by
+/// `#[derive(Projection)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a projection",
     note = "write `#[derive(Projection)] #[table(of = Entity)]` on the struct"
@@ -14,23 +14,23 @@ pub trait Projection: FromRow {
     type Entity: TableEntity;
 }
 
-/// A column of the entity from which a projection reads a field.
+/// The column from which a projection reads a field.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ProjectedColumn<'c, C>(pub &'c C);
 
 impl<C: ReadColumn> ProjectedColumn<'_, C> {
-    /// Reads a field of the projection, whose type is that of the entity's field.
+    /// Reads a field of the projection. Its type must be the type of the entity's field.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property.
+    /// Fails with `is_decode` and the property's name.
     pub fn read_as<F: SameType<C::Field>>(&self, row: &Row, family: &'static Family) -> Result<F> {
         self.0.read(row, family).map(F::same)
     }
 }
 
-/// The type of a projection's field, which is the type `T` of the entity's field.
+/// The type of a projection's field. It must be `T`, the type of the entity's field.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the entity's field is of type `{T}`, found `{Self}`",

@@ -1,5 +1,5 @@
-//! Reads and writes the properties of structs for generated code, directly in rows and without a
-//! map in between.
+//! Reads and writes the properties of structs for generated code, directly in rows, without an intermediate
+//! map.
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -13,20 +13,20 @@ use crate::{
     row::{Row, RowBuilder, is_operation_id},
 };
 
-/// A struct whose fields are properties of the entity that it is flattened into.
-/// `#[derive(Properties)]` implements it.
+/// A struct whose fields are properties of the entity that it is flattened into. Implemented by
+/// `#[derive(Properties)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be flattened",
     note = "write `#[derive(Properties)]` on the struct"
 )]
 pub trait Properties: Sized + 'static {
-    /// The stored values that were found so far, one slot per field.
+    /// The stored values found so far, one slot per field.
     type Slots<'r>: Default;
 
-    /// The struct's columns. Their names lack the entity's prefix.
+    /// The struct's columns. Their names do not include the entity's prefix.
     const COLUMNS: &'static [ColumnSchema];
 
-    /// Whether a row may have none of the properties: only where the type is an `Option`.
+    /// Whether a row may have none of the properties, which is the case for an `Option`.
     #[doc(hidden)]
     const OPTIONAL: bool = false;
 
@@ -39,18 +39,18 @@ pub trait Properties: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// `is_invalid`, naming the property, for a value that cannot be stored.
+    /// Fails with `is_invalid` and the property's name for a value that cannot be stored.
     fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()>;
 
-    /// Puts a property into its slot and returns `true`, if `name` is a field of the struct.
-    /// Otherwise returns `false`. The caller has removed the prefix from `name`.
+    /// Puts a property into its slot and returns `true` if `name` is a field of the struct, otherwise returns
+    /// `false`. The caller has removed the prefix from `name`.
     fn offer<'r>(slots: &mut Self::Slots<'r>, name: &'r [u8], value: ValueRef<'r>) -> bool;
 
     /// Builds the struct from the slots.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, if one is missing or does not fit.
+    /// Fails with `is_decode` and the property's name if a property is missing or does not fit.
     fn finish(slots: Self::Slots<'_>, prefix: &str) -> Result<Self>;
 }
 
@@ -77,14 +77,14 @@ impl<T: Properties> Properties for Option<T> {
     }
 }
 
-/// Writes properties to a row, with the prefix of the flattened struct before their names.
+/// Writes properties to a row. The prefix of the flattened struct precedes their names.
 #[derive(Debug)]
 pub struct PropertyWriter<'b> {
     row: &'b mut RowBuilder,
     prefix: String,
-    /// Whether JSON was read back already, when the primary with the same values was written.
+    /// Whether JSON need not be read back, because the primary with the same values has been written.
     is_copy: bool,
-    /// The first field that could not be stored; `return_first_error` returns it.
+    /// The first field that could not be stored, for `return_first_error`.
     fault: Option<crate::Error>,
 }
 
@@ -94,22 +94,21 @@ impl<'b> PropertyWriter<'b> {
         Self { row, prefix: String::new(), is_copy: false, fault: None }
     }
 
-    /// Creates a writer for an index copy. Its values are those of a primary that was written before.
+    /// Creates a writer for an index copy. Its values are from a primary that has already been written.
     pub(crate) fn for_copy(row: &'b mut RowBuilder) -> Self {
         Self { is_copy: true, ..Self::new(row) }
     }
 
-    /// Writes a value that already has its stored form, as the property `name` with the writer's
-    /// prefix before it.
+    /// Writes a value in its stored form to the property `name`, preceded by the writer's prefix.
     pub fn put_value(&mut self, name: &str, value: ValueRef<'_>) {
         self.row.put_prefixed(&self.prefix, name, value);
     }
 
-    /// Writes a field. An absent one writes nothing.
+    /// Writes a field. Writes nothing if it is absent.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a value that cannot be stored.
+    /// Fails with `is_invalid` for a value that cannot be stored.
     pub fn put<F: Property>(&mut self, name: &str, field: &F) -> Result<()> {
         let Some(scalar) = field.scalar() else { return Ok(()) };
         let value = scalar.to_edm().map_err(|invalid| self.write_error(invalid, name))?;
@@ -121,7 +120,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// # Errors
     ///
-    /// Returns the error of `write`.
+    /// Fails with the error of `write`.
     #[doc(hidden)]
     pub fn put_nested(
         &mut self,
@@ -132,13 +131,13 @@ impl<'b> PropertyWriter<'b> {
         let row = &mut *self.row;
         let mut inner = PropertyWriter { row, prefix, is_copy: self.is_copy, fault: None };
         write(&mut inner)?;
-        // The inner writer ends here, and an error that it kept would be lost with it.
+        // Return an error that the inner writer kept, before the writer is dropped.
         inner.return_first_error()
     }
 
     /// Writes the result of [`Property::to_stored`] for a field. Keeps an error for
-    /// [`return_first_error`](Self::return_first_error), so that generated code checks for errors
-    /// once and not after each field.
+    /// [`return_first_error`](Self::return_first_error), which lets generated code check for errors once instead
+    /// of after each field.
     #[doc(hidden)]
     #[inline]
     pub fn store(&mut self, name: &str, stored: Result<Option<EdmCow<'_>>, InvalidValue>) {
@@ -149,7 +148,7 @@ impl<'b> PropertyWriter<'b> {
         }
     }
 
-    /// Writes what [`Property::to_stored`] made of a secret field: an error does not show the value.
+    /// Writes the result of [`Property::to_stored`] for a secret field. Errors do not show the value.
     #[doc(hidden)]
     #[inline]
     pub fn store_secret(&mut self, name: &str, stored: Result<Option<EdmCow<'_>>, InvalidValue>) {
@@ -163,8 +162,7 @@ impl<'b> PropertyWriter<'b> {
         }
     }
 
-    /// Keeps the error of a field that [`store`](Self::store) does not write. An earlier error
-    /// stays; `Ok` changes nothing.
+    /// Keeps the error of a field that [`store`](Self::store) does not write, unless there is an earlier error.
     #[doc(hidden)]
     pub fn keep_error(&mut self, written: Result<()>) {
         if let (Err(error), None) = (written, &self.fault) {
@@ -176,7 +174,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a value that cannot be stored.
+    /// Fails with `is_invalid` for a value that cannot be stored.
     #[doc(hidden)]
     pub fn return_first_error(&mut self) -> Result<()> {
         self.fault.take().map_or(Ok(()), Err)
@@ -186,9 +184,9 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` for a name that the service refuses. `is_invalid` for the
-    /// name of a property that stores a field or that the library writes, because the row has one
-    /// property of each name, and for what reads as the id of a write.
+    /// Fails with `is_invalid` or `is_too_large` for a name that the service refuses. Fails with `is_invalid` for a
+    /// property that stores a field or is written by the library, because each name occurs once in a row, and for a
+    /// value that could be taken for the id of a write.
     #[doc(hidden)]
     pub fn put_extra(&mut self, schema: &Schema, name: &str, value: &Value) -> Result<()> {
         crate::limits::check_property_name(name)
@@ -209,7 +207,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a value without a JSON form, and for one whose JSON does not read back as its type.
+    /// Fails with `is_invalid` for a value without a JSON form, and for JSON that does not read back as its type.
     pub fn put_json<T>(&mut self, name: &str, field: &T) -> Result<()>
     where
         T: Serialize + DeserializeOwned,
@@ -227,7 +225,7 @@ impl<'b> PropertyWriter<'b> {
         if self.is_copy { json_text(field) } else { readable_json_text(field) }
     }
 
-    /// Returns the error of a value that cannot be stored, without showing the value.
+    /// Returns the error for a value that cannot be stored, without the value.
     pub(crate) fn redacted_error(&self, name: &str) -> crate::Error {
         self.write_error(InvalidValue::new("").redacted(), name)
     }
@@ -236,7 +234,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// # Errors
     ///
-    /// Returns the error of the first field that cannot be stored.
+    /// Fails with the error of the first field that cannot be stored.
     pub fn put_flattened<T: Properties>(&mut self, prefix: &str, field: &T) -> Result<()> {
         self.put_nested(prefix, |out| field.write(out))
     }
@@ -247,10 +245,9 @@ impl<'b> PropertyWriter<'b> {
         )
     }
 
-    /// Adds the keys of the row that is being written to the error. A patch has none.
+    /// Adds the keys of the row that is being written to the error. A patch has no keys.
     pub(super) fn write_error_with_row_keys(&self, error: crate::Error) -> crate::Error {
-        // The builder holds the keys as bytes of the row only; errors are rare enough for a copy of
-        // it.
+        // The builder holds the keys only as bytes of the row. Errors are rare enough to clone the row.
         match self.row.clone().finish() {
             Ok(row) if (row.partition_key(), row.row_key()) != ("", "") => {
                 error.at_keys(row.partition_key(), row.row_key())
@@ -260,11 +257,11 @@ impl<'b> PropertyWriter<'b> {
     }
 }
 
-/// Converts the stored value of a field, or `None` if the row lacks it, to the field's type.
+/// Converts the stored value of a field to the field's type. `found` is `None` if the row lacks the field.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, if it is missing or does not fit.
+/// Fails with `is_decode` and the property's name if the property is missing or does not fit.
 pub(crate) fn finish_property<F: Property>(
     found: Option<ValueRef<'_>>,
     prefix: &str,
@@ -273,11 +270,11 @@ pub(crate) fn finish_property<F: Property>(
     F::from_stored(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
 }
 
-/// Converts the stored JSON of a field, or `None` if the row lacks it, to the field's type.
+/// Converts the stored JSON of a field to the field's type. `found` is `None` if the row lacks the field.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, if it is missing or does not fit.
+/// Fails with `is_decode` and the property's name if the property is missing or does not fit.
 pub(crate) fn decode_json_field<T: DeserializeOwned>(
     found: Option<ValueRef<'_>>,
     prefix: &str,
@@ -290,8 +287,8 @@ pub(crate) fn decode_json_field<T: DeserializeOwned>(
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, if it is missing or does not fit; `is_corrupt` for a damaged
-/// row.
+/// Fails with `is_decode` and the property's name if it is missing or does not fit, and with `is_corrupt` for a
+/// damaged row.
 pub(crate) fn read_property<F: Property>(row: &Row, name: &str) -> Result<F> {
     finish_property(row.get(name)?, "", name)
 }
@@ -300,8 +297,8 @@ pub(crate) fn read_property<F: Property>(row: &Row, name: &str) -> Result<F> {
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, if it is missing or does not fit; `is_corrupt` for a damaged
-/// row.
+/// Fails with `is_decode` and the property's name if it is missing or does not fit, and with `is_corrupt` for a
+/// damaged row.
 pub(crate) fn read_json_field<T: DeserializeOwned>(row: &Row, name: &str) -> Result<T> {
     decode_json_field(row.get(name)?, "", name)
 }
@@ -310,15 +307,14 @@ pub(crate) fn read_json_field<T: DeserializeOwned>(row: &Row, name: &str) -> Res
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, if one is missing or does not fit; `is_corrupt` for a damaged
-/// row.
+/// Fails with `is_decode` and the property's name if one is missing or does not fit, and with `is_corrupt` for
+/// a damaged row.
 pub(crate) fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<T> {
     let mut slots = T::Slots::default();
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         if let Some(name) = name.strip_prefix(prefix.as_bytes()) {
-            // The names of other fields may begin with the prefix too, so a refused name is no
-            // error.
+            // Names of other fields may also begin with the prefix, so a refused name is not an error.
             T::offer(&mut slots, name, value);
         }
     }

@@ -16,10 +16,10 @@ use crate::{
     key::TOKEN_PLACEHOLDER,
 };
 
-/// A reference to an `E`: its keys, stored in another entity as `{prefix}PartitionKey` and
-/// `{prefix}RowKey`. It expresses a one-to-one or many-to-one relationship.
+/// A reference to an `E`, stored in another entity as the properties `{prefix}PartitionKey` and
+/// `{prefix}RowKey`. Expresses a one-to-one or many-to-one relationship.
 ///
-/// A struct holds it as a flattened field, or as an `Option` of one if it may be absent.
+/// A struct contains it as a flattened field, or as an `Option` if it may be absent.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -73,7 +73,7 @@ impl<E> KeyRef<E> {
         Self { partition_key: partition_key.into(), row_key: row_key.into(), of: PhantomData }
     }
 
-    /// Returns the PartitionKey of the entity that is referred to.
+    /// Returns the PartitionKey of the referenced entity.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -86,7 +86,7 @@ impl<E> KeyRef<E> {
         &self.partition_key
     }
 
-    /// Returns the RowKey of the entity that is referred to.
+    /// Returns the RowKey of the referenced entity.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -101,7 +101,7 @@ impl<E> KeyRef<E> {
 }
 
 impl<E> KeyRef<E> {
-    /// Refuses keys that still hold the placeholder of a blind token: no row has them.
+    /// Refuses keys that still contain the placeholder of a blind token, which no stored row has.
     fn check_tokens(&self) -> Result<()> {
         if [&self.partition_key, &self.row_key].iter().any(|key| key.contains(TOKEN_PLACEHOLDER)) {
             let message = "the keys of the reference lack blind tokens, which only a verb makes: refer to an entity that was read by its primary path with `KeyRef::from(&stored)`";
@@ -112,13 +112,13 @@ impl<E> KeyRef<E> {
 }
 
 impl<E: TableEntity> KeyRef<E> {
-    /// Creates a reference to an entity by the keys that it has, or would have if it is not stored
-    /// yet.
+    /// Creates a reference to an entity from its keys. The entity need not be stored yet.
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` if the entity's keys cannot be written. `is_invalid` if they hold blind
-    /// tokens (`{email:hmac}`), which only a verb makes: refer to a stored entity by `KeyRef::from(&stored)`.
+    /// Fails with `is_invalid` or `is_too_large` if the entity's keys cannot be written. Fails with `is_invalid` if
+    /// they contain blind tokens (`{email:hmac}`), which only verbs can make. Use `KeyRef::from(&stored)` for such
+    /// an entity.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -134,7 +134,7 @@ impl<E: TableEntity> KeyRef<E> {
         Ok(reference)
     }
 
-    /// Returns the path to read the entity at.
+    /// Returns the path at which the entity can be read.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -157,10 +157,10 @@ impl<E> From<Point<E>> for KeyRef<E> {
     }
 }
 
-/// Refers to the entity's primary row, also if the entity was read through an index.
+/// Refers to the entity's primary row, even if the entity was read through an index.
 ///
-/// A copy does not hold the blind tokens of its primary's keys (`{email:hmac}`). A reference to such an entity
-/// that was read through an index is refused when it is written: read the entity by its primary path first.
+/// A copy does not contain the blind tokens in its primary's keys (`{email:hmac}`). If you read such an entity
+/// through an index, writing a reference to it fails. Read the entity by its primary path first.
 impl<E: TableEntity> From<&Stored<E>> for KeyRef<E> {
     fn from(stored: &Stored<E>) -> Self {
         stored.point().into()
@@ -220,7 +220,7 @@ impl<E: 'static> Properties for KeyRef<E> {
     const COLUMNS: &'static [ColumnSchema] = &[column(PARTITION_KEY), column(ROW_KEY)];
 
     fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()> {
-        // `From<Point>` returns no error, so references that were made from paths are checked here.
+        // `From<Point>` cannot fail, so references made from paths are checked here.
         self.check_tokens().map_err(|error| out.write_error_with_row_keys(error))?;
         out.put(PARTITION_KEY, &self.partition_key)?;
         out.put(ROW_KEY, &self.row_key)

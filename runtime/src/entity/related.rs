@@ -1,4 +1,4 @@
-//! Derives the key of one entity from that of another, for one-to-one relationships by convention.
+//! Derives an entity's key from another entity's key, for one-to-one relationships by convention.
 
 use super::{
     Access, Point, RowSource, Stored, TableEntity,
@@ -14,11 +14,10 @@ use crate::{
 };
 
 impl<A: TableEntity> Point<A> {
-    /// Returns the point of another entity whose key has only fields of this key, in equal forms.
-    /// Examples are a row in another table for each employee, and a row for the department in the
-    /// partition of its employees.
+    /// Returns the point of another entity whose key only contains fields of this key, in equal forms. Examples
+    /// are a row in another table for each employee, and a row for the department in its employees' partition.
     ///
-    /// It does not compile if a part of the other key is not a part of this one.
+    /// Fails to compile if the other key has a part that is not in this key.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -59,15 +58,14 @@ impl<A: TableEntity> Point<A> {
         match derived {
             Ok((partition_key, row_key)) => access.keys = Keys::point(partition_key, row_key),
             Err(invalid) => {
-                // The verb that gets the path reports the fault, because building a path returns no
-                // error.
+                // Building a path cannot fail, so the verb that receives the path reports the fault.
                 access.fault.get_or_insert_with(|| KeyFault::new("RowKey", invalid));
             }
         }
         Point::from_access(Access {
             family: B::SCHEMA.families.first(),
             parts: GivenParts::None,
-            // The tables of the two entities may be named by different times.
+            // The tables of the two entities may depend on different times.
             window: None,
             ..access
         })
@@ -75,12 +73,11 @@ impl<A: TableEntity> Point<A> {
 }
 
 impl<A: TableEntity> Stored<A> {
-    /// Returns the path to the entity's primary row, by the values that were read. Changes of the value
-    /// since then make no difference.
+    /// Returns the path to the entity's primary row, from the values that were read. Later changes to the value
+    /// have no effect.
     ///
-    /// A value that was read through an index was read from a copy, whose own keys are
-    /// [`partition_key`](Self::partition_key) and [`row_key`](Self::row_key). The path leads to the primary
-    /// entity of that copy.
+    /// If the value was read from a copy through an index, [`partition_key`](Self::partition_key) and
+    /// [`row_key`](Self::row_key) return the copy's own keys. This path leads to the primary entity.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -97,7 +94,7 @@ impl<A: TableEntity> Stored<A> {
     pub fn point(&self) -> Point<A> {
         match self.source() {
             RowSource::Primary => self.point_of_primary_row(),
-            // Its keys may lack their blind tokens, which the verb that gets the path makes.
+            // The keys may lack blind tokens, which the verb that receives the path makes.
             RowSource::Caller => (**self).point(),
             RowSource::Copy(family) => match entity_as_read(self, family) {
                 Ok(entity) => entity.point(),
@@ -110,7 +107,7 @@ impl<A: TableEntity> Stored<A> {
         let point = Point::at(self.partition_key(), self.row_key());
         match &A::SCHEMA.dated {
             None => point,
-            // Any time of the table's period names the table.
+            // Any time in the table's period determines the table.
             Some(dated) => point.with_window(table_of_stored(self).ok().and_then(|table| {
                 let period = dated.period_of(&table, TableCase::Insensitive)?;
                 Some(TimeWindow::at_time(period.start))
@@ -118,8 +115,7 @@ impl<A: TableEntity> Stored<A> {
         }
     }
 
-    /// Returns the point of an entity whose key consists of fields of this key. [`Point::related`]
-    /// explains it.
+    /// Returns the point of an entity whose key consists of fields of this key. See [`Point::related`].
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -143,8 +139,8 @@ const UNREADABLE_COPY: &str =
 
 const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
 
-/// Derives the keys of an entity's row in the row family `to` from the keys of its row in the row
-/// family `from`. Fails if these do not hold a field that `to` needs, in the same form.
+/// Derives the keys of an entity's row in row family `to` from the keys of its row in row family `from`. Fails
+/// if the keys lack a field that `to` needs in the same form.
 pub(crate) fn derive_keys(
     from: &'static Family,
     to: &'static Family,
@@ -164,7 +160,7 @@ pub(crate) fn derive_keys(
         for segment in template.segments {
             match segment {
                 Segment::Literal(text) => key.push_str(text),
-                // `texts` has a text for each part, so the fallback is never taken.
+                // `texts` has a text for each part, so the fallback is unreachable.
                 Segment::Part(_) => key.push_str(texts.next().map_or("", String::as_str)),
             }
         }
@@ -173,8 +169,8 @@ pub(crate) fn derive_keys(
     Ok((write(&to.partition)?, write(&to.row)?))
 }
 
-/// Returns the text of the field of `part`, taken from the keys of a row of the row family `from`.
-/// Fails if neither key has a part that writes this field in the form of `part`.
+/// Returns the text of the field of `part` from the keys of a row of row family `from`. Fails if neither key
+/// has a part with this field in the same form.
 pub(super) fn text_of_part(
     from: &'static Family,
     part: &Part,
@@ -188,7 +184,7 @@ pub(super) fn text_of_part(
         let text = template.part_text(key, at)?.unwrap_or_default();
         return match part.width {
             Some(_) => Ok(text.to_owned()),
-            // Another character may end the text in the other key, which escapes it for that one.
+            // The other key may end the text with a different character and escape that one.
             None => unescape(text).map(std::borrow::Cow::into_owned),
         };
     }
@@ -203,7 +199,7 @@ pub(crate) const fn can_derive_keys(from: &Family, to: &Family) -> bool {
     has_all(from, to.partition.segments) && has_all(from, to.row.segments)
 }
 
-/// Returns whether this entity's primary key contains all parts of the other entity's.
+/// Returns whether this entity's primary key contains all parts of the other entity's primary key.
 const fn is_derivable(from: &[Family], to: &[Family]) -> bool {
     match (from, to) {
         ([from, ..], [to, ..]) => can_derive_keys(from, to),

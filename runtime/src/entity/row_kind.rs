@@ -1,4 +1,4 @@
-//! Classifies rows: which of an entity's rows a row is, and which version wrote it.
+//! Classifies rows: the kind of an entity's row, and the version that wrote it.
 
 use super::{Recognition, Schema, framework::framework_type_of};
 use crate::{
@@ -8,14 +8,14 @@ use crate::{
     row::Row,
 };
 
-/// The EntityType of all rows of all lists.
+/// The EntityType of all list rows.
 pub(crate) const LIST_MARKER: &str = "entable.list";
 
 /// The text between the RowKey of a list's head row and the number of a spill row.
 pub(crate) const SPILL: &str = "~s";
 
-/// Returns the RowKey of the head row of the list that a row belongs to.
-// A text part of a key never contains `~s`.
+/// Returns the RowKey of the head row of a list, from the RowKey of any of its rows. Text parts of keys never
+/// contain `~s`.
 pub(crate) fn head_row_key(row_key: &str) -> &str {
     row_key.split_once(SPILL).map_or(row_key, |(head, _)| head)
 }
@@ -23,24 +23,24 @@ pub(crate) fn head_row_key(row_key: &str) -> &str {
 /// The version that wrote a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowVersion {
-    /// The current version or one from which `upgrade_from` leads to it.
+    /// The current version, or an older one that `upgrade_from` can convert.
     Known(&'static Schema),
     /// A version that this program cannot read.
     Unknown(u32),
 }
 
-/// Says which kind of row of an entity type a row is: primary, copy, list entry.
-// Moving, arrived and reserved are states of a primary or a copy, not kinds.
+/// The kind of an entity type's row: primary, copy, list entry. Moving, arrived and reserved are states of a
+/// primary or a copy, not kinds.
 #[derive(Debug, Clone)]
 pub(crate) enum RowKind {
     /// The entity's own row.
     Primary(RowVersion),
-    /// A part of a wide entity other than the first, which is the primary.
+    /// A part of a wide entity other than the first. The first part is the primary.
     Part(&'static Schema),
-    /// A secondary-index copy. The row family is that of the version that wrote it, or the newest
-    /// one of this name if that version is unknown.
+    /// A secondary-index copy. The row family is the one in the version that wrote the row, or the newest with this
+    /// name if that version is unknown.
     Copy(&'static Family, RowVersion),
-    /// A copy of an index that its version does not have.
+    /// A copy of an index that does not exist in its version.
     UnknownCopy(RowVersion),
     /// A head row or spill row of a list.
     List(&'static Family),
@@ -48,25 +48,25 @@ pub(crate) enum RowKind {
     Framework,
     /// A row of another type, with this discriminator.
     Foreign(String),
-    /// A row without a discriminator, whose keys are of no row family if the type has none either.
+    /// A row without a discriminator. If the type has no discriminator either, the keys match no row family.
     Unmarked,
 }
 
-/// How a row is known to be a primary that an earlier storage client library may have written: as
-/// this library knows its own rows, or by its keys although the discriminator property is missing.
-/// The migration from that library adds that property.
+/// How a row is known to be a primary that an earlier storage client library may have written. It is recognised
+/// like this library's own rows, or only by its keys if the discriminator property is missing. The migration
+/// from that library adds the property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "legacy-encryption"), allow(dead_code, reason = "used by the migration"))]
 pub(crate) enum PrimaryMarking {
-    /// The row is marked as rows of this library are: by the discriminator property, or by its keys
-    /// if the type has no such property.
+    /// The row is marked like this library's rows: by the discriminator property, or by its keys if the type has
+    /// no such property.
     Marked,
-    /// A row that only its keys show to be a primary. The migration adds this property, the discriminator.
+    /// The keys fit, but the discriminator property is missing. The migration adds the property with this name.
     Unmarked(&'static str),
 }
 
 impl RowKind {
-    /// Returns whether the row is of this row family, whichever version wrote the row.
+    /// Returns whether the row is of a row family, whichever version wrote the row.
     pub(crate) fn is_of_family(&self, family: &Family) -> bool {
         match self {
             Self::Primary(_) => family.kind == FamilyKind::Primary,
@@ -82,13 +82,12 @@ impl RowKind {
 }
 
 impl Schema {
-    /// Classifies a row. Compares the row with the row family `expected` first, since a row that
-    /// was read through a path is usually of that family. If the row does not match, compares it
-    /// with all other row families.
+    /// Classifies a row. Tries row family `expected` first, because a row that was read through a path usually
+    /// belongs to the path's family, then all other row families.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the discriminator is not a String; `is_corrupt` for a damaged row.
+    /// Fails with `is_decode` if the discriminator is not a String, and with `is_corrupt` for a damaged row.
     pub(crate) fn row_kind_of(
         &'static self,
         row: &Row,
@@ -110,24 +109,23 @@ impl Schema {
         }
     }
 
-    /// Classifies a row as one of the row families that `accepts` takes. A primary, copy or part of a row
-    /// family that `accepts` refuses counts as a row of another type: as `RowKind::Foreign` if the type has a
-    /// discriminator property. Without one, its keys are compared with the accepted row families alone.
+    /// Classifies a row, considering only row families that `accepts` takes. A primary, copy or part of any other
+    /// row family counts as a row of another type: as `RowKind::Foreign` if the type has a discriminator property.
+    /// Without one, only the keys of accepted row families are compared.
     ///
-    /// With a discriminator property, a primary of an unknown version is classified as such whatever
-    /// `accepts` says, and so is a copy of an index that its version does not have. A list that `accepts`
-    /// refuses is `RowKind::Framework`. But if `accepts` takes lists alone, all rows of entities are
-    /// `RowKind::Unmarked`.
+    /// With a discriminator property, two rows are classified regardless of `accepts`: a primary of an unknown
+    /// version, and a copy of an index that does not exist in its version. A list that `accepts` refuses is
+    /// `RowKind::Framework`. If `accepts` only takes lists, all rows of entities are `RowKind::Unmarked`.
     ///
     /// # Errors
     ///
-    /// Fails like [`row_kind_of`](Self::row_kind_of).
+    /// Fails as [`row_kind_of`](Self::row_kind_of) does.
     pub(crate) fn row_kind_among_families(
         &'static self,
         row: &Row,
         accepts: impl Fn(&'static Family) -> bool,
     ) -> Result<RowKind> {
-        // Where only lists are wanted, a discriminator of another type is nobody's mistake.
+        // If only lists are wanted, a discriminator with another type is not an error.
         if !self.has_entity_family(&accepts) {
             return Ok(self.framework_kind(row, &accepts)?.unwrap_or(RowKind::Unmarked));
         }
@@ -153,12 +151,11 @@ impl Schema {
         Ok(if is_accepted { kind } else { foreign() })
     }
 
-    /// Returns the version that wrote a row if the row is a primary of this type; `None` for any other
-    /// row.
+    /// Returns the version that wrote a row if it is a primary of this type, or `None` for any other row.
     ///
     /// # Errors
     ///
-    /// Fails like [`row_kind_of`](Self::row_kind_of).
+    /// Fails as [`row_kind_of`](Self::row_kind_of) does.
     pub(crate) fn version_of_primary(&'static self, row: &Row) -> Result<Option<RowVersion>> {
         Ok(match self.row_kind_of(row, Some(self.primary()?))? {
             RowKind::Primary(version) => Some(version),
@@ -172,12 +169,12 @@ impl Schema {
         })
     }
 
-    /// Returns the older version that wrote a row, and the row's family in that version. Returns `None` for
-    /// a row of the current version, of an unknown one, and of another type.
+    /// Returns the older version that wrote a row, and the row's family in that version. Returns `None` for rows
+    /// of the current version, of an unknown version, and of another type.
     ///
     /// # Errors
     ///
-    /// Fails like [`row_kind_of`](Self::row_kind_of).
+    /// Fails as [`row_kind_of`](Self::row_kind_of) does.
     pub(crate) fn older_version_of_row(
         &'static self,
         row: &Row,
@@ -195,23 +192,23 @@ impl Schema {
         Ok((version.version != self.version).then_some((version, family)))
     }
 
-    /// Returns whether a row is a primary that the current version of this type wrote.
+    /// Returns whether a row is a primary written by the current version of this type.
     ///
     /// # Errors
     ///
-    /// Fails like [`row_kind_of`](Self::row_kind_of).
+    /// Fails as [`row_kind_of`](Self::row_kind_of) does.
     pub(crate) fn is_current_primary(&'static self, row: &Row) -> Result<bool> {
         let version = self.version_of_primary(row)?;
         Ok(matches!(version, Some(RowVersion::Known(writer)) if writer.version == self.version))
     }
 
-    /// Returns how a row is a primary of this version for the migration from another library, which
-    /// wrote no discriminator: then keys that fit say so, also with a RowKey that holds unescaped `~`.
-    /// `None` if it is none.
+    /// Returns how a row is a primary of this version for the migration from another library, or `None` if it is not
+    /// a primary. That library wrote no discriminator, so matching keys are enough, even if the RowKey contains an
+    /// unescaped `~`.
     ///
     /// # Errors
     ///
-    /// Fails like [`row_kind_of`](Self::row_kind_of).
+    /// Fails as [`row_kind_of`](Self::row_kind_of) does.
     #[cfg_attr(
         not(feature = "legacy-encryption"),
         allow(dead_code, reason = "used by the migration")
@@ -235,8 +232,7 @@ impl Schema {
         })
     }
 
-    /// Returns whether `accepts` takes at least one row family of primaries or copies, in some
-    /// version.
+    /// Returns whether `accepts` takes at least one row family of primaries or copies in some version.
     fn has_entity_family(&'static self, accepts: impl Fn(&'static Family) -> bool) -> bool {
         self.versions().any(|schema| {
             let families: &'static [Family] = schema.families;
@@ -244,7 +240,7 @@ impl Schema {
         })
     }
 
-    /// Returns the text in the discriminator property.
+    /// Returns the value of the discriminator property.
     fn discriminator_of<'r>(&self, row: &'r Row, name: &str) -> Result<Option<&'r str>> {
         match row.get(name)? {
             None => Ok(None),
@@ -256,8 +252,7 @@ impl Schema {
         }
     }
 
-    /// Returns the row kind that a discriminator's value names, or `None` if the value belongs to another
-    /// entity type.
+    /// Returns the row kind for a discriminator's value, or `None` if the value belongs to another entity type.
     fn kind_by_marker(&'static self, marker: &str) -> Option<RowKind> {
         let (entity, index) = match marker.split_once('#') {
             Some((entity, index)) => (entity, Some(index)),
@@ -269,7 +264,7 @@ impl Schema {
             None => RowVersion::Unknown(number),
         };
         let Some(index) = index else { return Some(RowKind::Primary(version)) };
-        // The value of a part, such as `Report#02`, has the form of a copy's value, and would be
+        // The value for a part, such as `Report#02`, looks like a copy's value, and would be
         // taken for a copy of an index that the version does not have.
         if let RowVersion::Known(schema) = version
             && schema.parts.contains(&marker)
@@ -287,7 +282,7 @@ impl Schema {
         Some(family.map_or(RowKind::UnknownCopy(version), |family| RowKind::Copy(family, version)))
     }
 
-    /// Finds the primary or copy that a row is by its keys alone.
+    /// Classifies a row as a primary or copy by its keys alone.
     fn kind_by_keys(
         &'static self,
         row: &Row,
@@ -308,8 +303,8 @@ impl Schema {
         })
     }
 
-    /// Classifies a row of the library: as the list that it belongs to, or else as
-    /// `RowKind::Framework`. Returns `None` for a row of an entity.
+    /// Classifies one of the library's own rows as the list that it belongs to, or else as `RowKind::Framework`.
+    /// Returns `None` for a row of an entity.
     fn framework_kind(
         &'static self,
         row: &Row,
@@ -332,7 +327,7 @@ impl Schema {
         Ok(Some(list.map_or(RowKind::Framework, RowKind::List)))
     }
 
-    /// Returns the version of the type that declares this row family: the newest, or an older one.
+    /// Returns the version of the type that declares this row family, which may be an older one.
     fn version_with(&'static self, family: &'static Family) -> &'static Schema {
         if self.older.is_none() {
             return self;
@@ -343,11 +338,11 @@ impl Schema {
         self.versions().find(has).unwrap_or(self)
     }
 
-    /// Tells whether a row is of this type and `family`, and in which version.
+    /// Returns whether a row is of this type and `family`, and its version.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the discriminator is not a String; `is_corrupt` for a damaged row.
+    /// Fails with `is_decode` if the discriminator is not a String, and with `is_corrupt` for a damaged row.
     pub fn recognize(&'static self, row: &Row, family: &'static Family) -> Result<Recognition> {
         let version = match self.row_kind_of(row, Some(family))? {
             RowKind::Primary(version) if family.kind == FamilyKind::Primary => version,
@@ -372,8 +367,8 @@ impl Schema {
         })
     }
 
-    /// Recognises a row that is not of the row family searched for, by its discriminator alone:
-    /// `Foreign` with the discriminator's value, or `Unmarked` without one.
+    /// Recognises a row of a different row family by its discriminator alone: as `Foreign` with the discriminator's
+    /// value, or as `Unmarked` without one.
     fn other_row(&self, row: &Row) -> Result<Recognition> {
         let Some(name) = self.type_property() else { return Ok(Recognition::Unmarked) };
         let marker = self.discriminator_of(row, name)?;
@@ -382,6 +377,6 @@ impl Schema {
 }
 
 fn has_keys_of_family(family: &Family, row: &Row) -> bool {
-    // The RowKey is compared first, because local row families share a form of the PartitionKey.
+    // Compare the RowKey first, because local row families share a form of the PartitionKey.
     family.row.matches(row.row_key()) && family.partition.matches(row.partition_key())
 }

@@ -1,9 +1,9 @@
-//! Defines the set of rows that one entity is stored as.
+//! Defines the set of rows that store one entity.
 
 use super::{BlobFieldValue, blob::pointing_to_stored_blobs};
 use crate::{error::Result, key::Family, row::Row};
 
-/// Every row that an entity is stored as: its primary row, its copies, and its entries in lists.
+/// All rows of an entity: its primary row, its copies, and its entries in lists.
 #[derive(Debug, Clone)]
 pub struct EntityRows {
     /// The entity's own row.
@@ -35,8 +35,8 @@ impl EntityRows {
 }
 
 impl EntityRows {
-    /// Marks the properties as encrypted that are marked in `before`, the primary that these rows
-    /// replace or are made from. A row that has marks keeps its own.
+    /// Marks the properties as encrypted that are marked in `before`, the primary that these rows replace or derive
+    /// from. A row with marks keeps its own.
     pub(crate) fn inherit_encrypted_names_of(mut self, before: &Row) -> Self {
         self.primary = self.primary.inherit_encrypted_names_of(before);
         for copy in self.local_copies.iter_mut().chain(&mut self.remote_copies) {
@@ -45,7 +45,7 @@ impl EntityRows {
         self
     }
 
-    /// Returns PartitionKey and RowKey of the entity's copies in an index, or of the lists of a family that
+    /// Returns the PartitionKey and RowKey of the entity's copies in an index, or of the lists in a family that
     /// contain the entity.
     pub(crate) fn keys_in_family(&self, family: &Family) -> Vec<(&str, &str)> {
         let copies = self.local_copies.iter().chain(&self.remote_copies);
@@ -59,15 +59,14 @@ impl EntityRows {
         all.filter(|(of, _)| of.name == family.name).map(|(_, keys)| keys).collect()
     }
 
-    /// Sets the values of blob fields that `newer` has, and keeps the values of all other blob
-    /// fields.
+    /// Replaces the values of blob fields that `newer` contains, and keeps all others.
     pub(crate) fn with_newer_blob_values(mut self, newer: &[BlobFieldValue]) -> Self {
         self.blobs.retain(|value| newer.iter().all(|newer| newer.names != value.names));
         self.blobs.extend_from_slice(newer);
         self
     }
 
-    /// Sets name, hash and key of stored blobs in every row that points to them.
+    /// Sets the name, hash and key of stored blobs in every row that points to them.
     pub(crate) fn pointing_to_stored_blobs(mut self, stored: &[BlobFieldValue]) -> Result<Self> {
         self.primary = pointing_to_stored_blobs(&self.primary, stored)?;
         for copy in self.local_copies.iter_mut().chain(&mut self.remote_copies) {
@@ -86,7 +85,7 @@ pub struct CopyRow {
     pub row: Row,
 }
 
-/// An entry of a local list: the list, and the RowKey under which the list contains the entity.
+/// An entry of a local list: the list, and the RowKey of the entity in it.
 #[derive(Debug, Clone)]
 pub struct ListEntry {
     /// The list's row family.
@@ -97,8 +96,8 @@ pub struct ListEntry {
     pub id: String,
 }
 
-/// The keys of a remote list that contains the entity: in another partition or table, or in a blob.
-/// The list contains the entity by its PartitionKey and RowKey.
+/// The keys of a remote list that contains the entity. The list is in another partition or table, or in a blob,
+/// and contains the entity's PartitionKey and RowKey.
 #[derive(Debug, Clone)]
 pub struct RemoteListKeys {
     /// The list's row family.
@@ -121,7 +120,7 @@ impl PartialEq for RemoteListKeys {
 
 impl PartialEq for ListEntry {
     fn eq(&self, other: &Self) -> bool {
-        // Two lists of one type never share a RowKey, so the row families need no comparison.
+        // Two lists of one type never have the same RowKey, so the row families need no comparison.
         self.row_key == other.row_key && self.id == other.id
     }
 }

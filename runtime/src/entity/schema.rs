@@ -1,4 +1,4 @@
-//! Describes an entity's rows: names, keys, columns and versions, as the derives write them.
+//! Describes an entity's rows as the derives declare them: names, keys, columns and versions.
 
 use std::any::TypeId;
 
@@ -19,7 +19,7 @@ use crate::{
 /// How the type of a row is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discriminator {
-    /// By the value of a property, `EntityType` unless another is declared.
+    /// By the value of a property, `EntityType` by default.
     Property(&'static str),
     /// By the form of the row's keys alone.
     RowKey,
@@ -30,24 +30,23 @@ pub enum Discriminator {
 pub struct ColumnSchema {
     /// The property's name without the prefix of the struct that it is flattened into.
     pub name: &'static str,
-    /// The stored type of the field, also of one that only keys hold. `None` for a nested struct.
+    /// The stored type of the field, even if only keys hold the field. `None` for a nested struct.
     pub edm: Option<EdmType>,
-    /// Whether the property may be absent, or all properties of a flattened struct.
+    /// Whether the property, or all properties of a flattened struct, may be absent.
     pub optional: bool,
-    /// Whether rows store the field as a property. A field that they do not store is read from
-    /// their keys.
+    /// Whether rows store the field as a property. Otherwise the field is read from the row's keys.
     pub stored: bool,
-    /// The columns of a flattened struct; empty for any other column. The full name of such a column is `name`
-    /// and then its own name.
+    /// The columns of a flattened struct. Empty for any other column. The full name of such a column is `name`
+    /// followed by its own name.
     pub nested: &'static [ColumnSchema],
-    /// How the values are encrypted; `None` if they are not.
+    /// How the values are encrypted, if they are.
     pub sealed: Option<ColumnEncryption>,
     /// Whether rows without the property are read with a default value.
     pub has_default: bool,
-    /// The part of a wide entity that stores the column, from 1; 0 stands for 1.
+    /// The part of a wide entity that stores the column, counted from 1. 0 means 1.
     pub part: u8,
-    /// The values of the stored type that the field reads, as [`EdmValue::VALUES`](crate::EdmValue) says it:
-    /// empty for all, `json` for the JSON text of a field with `#[table(json)]`.
+    /// The values of the stored type that the field can read, as [`EdmValue::VALUES`](crate::EdmValue) describes
+    /// them. Empty for all values, `json` for the JSON text of a field with `#[table(json)]`.
     pub values: &'static str,
 }
 
@@ -56,30 +55,29 @@ pub struct ColumnSchema {
 pub struct SeriesSchema {
     /// The name of the field.
     pub field: &'static str,
-    /// The first property of the field. A series has one property for each slot (element), a split field one
-    /// for each piece. The other properties follow in the entity's list of columns.
+    /// The first property of the field. A series has one property for each slot (element), a split field one for
+    /// each piece. The others follow in the entity's list of columns.
     pub first: &'static str,
     /// Number of slots or pieces.
     pub slots: usize,
     /// Whether the properties are the pieces of one long value.
     pub is_split: bool,
-    /// Whether a row may have none of the properties: `false` for a split field that is no `Option`.
+    /// Whether a row may have none of the properties. `false` for a split field that is not an `Option`.
     pub is_optional: bool,
 }
 
 /// How the values of a column are encrypted (sealed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnEncryption {
-    /// Values are padded to a multiple of this many bytes, to hide their lengths. 0 means no
-    /// padding.
+    /// Values are padded to a multiple of this many bytes to hide their lengths. 0 means no padding.
     pub pad: u32,
-    /// Whether an absent value is stored as an encrypted one, so that nobody can tell.
+    /// Whether an absent value is stored as an encrypted one, which hides the absence.
     pub hide_none: bool,
     /// The property with the blind token of the value, for filters.
     pub blind: Option<TokenProperty>,
 }
 
-/// The companion property of an encrypted column. It holds the blind token of the value.
+/// The companion property of an encrypted column, with the blind token of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenProperty {
     /// The property's name without the prefix of the struct that the column is flattened into.
@@ -89,7 +87,7 @@ pub struct TokenProperty {
 }
 
 impl ColumnSchema {
-    /// Creates the column of a field that is one property, or that keys give back where `stored` is not set.
+    /// Creates the column of a field with one property.
     #[doc(hidden)]
     pub const fn plain(name: &'static str, edm: EdmType, optional: bool) -> Self {
         Self {
@@ -105,8 +103,8 @@ impl ColumnSchema {
         }
     }
 
-    /// Creates the column of a field that is one property. The tuple is [`Property::COLUMN`](crate::Property)
-    /// of the field's type: the stored type, whether the property may be absent, and the values that it reads.
+    /// Creates the column of a field with one property. The tuple is [`Property::COLUMN`](crate::Property) of
+    /// the field's type: the stored type, whether the property may be absent, and the values that it can read.
     #[doc(hidden)]
     pub const fn of_property_type(
         name: &'static str,
@@ -125,7 +123,7 @@ impl ColumnSchema {
         Self { stored: false, ..column }
     }
 
-    /// Returns the column as one whose field reads only these values of the stored type.
+    /// Returns the column with a field that reads only these values of the stored type.
     #[doc(hidden)]
     #[must_use]
     pub const fn with_values(mut self, values: &'static str) -> Self {
@@ -133,7 +131,7 @@ impl ColumnSchema {
         self
     }
 
-    /// Creates the column that stands for all columns of a flattened struct.
+    /// Creates the column that represents all columns of a flattened struct.
     #[doc(hidden)]
     pub const fn of_flattened_struct(
         prefix: &'static str,
@@ -154,7 +152,7 @@ impl ColumnSchema {
         }
     }
 
-    /// Returns the column with values that are encrypted as `sealed` says.
+    /// Returns the column with its values encrypted according to `sealed`.
     #[doc(hidden)]
     #[must_use]
     pub const fn with_encryption(mut self, sealed: ColumnEncryption) -> Self {
@@ -162,7 +160,7 @@ impl ColumnSchema {
         self
     }
 
-    /// Returns the column as one that is read with a default value from rows without it.
+    /// Returns the column with a default value for rows without the property.
     #[doc(hidden)]
     #[must_use]
     pub const fn with_default(mut self) -> Self {
@@ -170,7 +168,7 @@ impl ColumnSchema {
         self
     }
 
-    /// Returns the column as one that is stored in part `part` of a wide entity.
+    /// Returns the column stored in part `part` of a wide entity.
     #[doc(hidden)]
     #[must_use]
     pub const fn stored_in_part(mut self, part: u8) -> Self {
@@ -178,13 +176,13 @@ impl ColumnSchema {
         self
     }
 
-    /// Returns the part of a wide entity that stores the column, from 1.
+    /// Returns the part of a wide entity that stores the column, counted from 1.
     pub(crate) const fn part_number(&self) -> usize {
         if self.part == 0 { 1 } else { self.part as usize }
     }
 
-    /// Returns whether a property of this name is the column's, one of its nested columns', or the
-    /// blind token beside it.
+    /// Returns whether a property of this name belongs to the column or to one of its nested columns, or is a
+    /// blind token of one of them.
     pub(crate) fn holds_property(&self, name: &str) -> bool {
         if !self.nested.is_empty() {
             let nested = name.strip_prefix(self.name);
@@ -195,8 +193,7 @@ impl ColumnSchema {
         self.name == name || token == Some(name)
     }
 
-    /// Returns the maximum number of properties that part number `part` of a wide entity stores for the
-    /// columns.
+    /// Returns the maximum number of properties for the columns in part number `part` of a wide entity.
     pub const fn property_count_in_part(columns: &[Self], part: usize) -> usize {
         let mut rest = columns;
         let mut count = 0;
@@ -213,7 +210,7 @@ impl ColumnSchema {
         matches!(self.sealed, Some(ColumnEncryption { blind: Some(_), .. }))
     }
 
-    /// Returns the maximum number of properties that a row stores for the columns.
+    /// Returns the maximum number of properties for the columns in a row.
     pub const fn property_count(columns: &[Self]) -> usize {
         let mut rest = columns;
         let mut count = 0;
@@ -237,28 +234,27 @@ pub(crate) type OwnerKeyTexts = (String, String);
 pub struct Schema {
     /// The name of the struct.
     pub entity: &'static str,
-    /// The table, unless the caller names another. For dated tables it is the template of their names, such as
+    /// The table, unless the caller names another. For dated tables, the template of their names, such as
     /// `Logins{at:%Y%m%d}`.
     pub table: &'static str,
     /// The discriminator's value without a version, such as `Employee`.
     pub entity_type: &'static str,
-    /// The version of the struct's shape, counted from 1.
+    /// The version of the struct, counted from 1.
     pub version: u32,
-    /// The discriminator's value as it is written: with the version if that is not 1, such as
-    /// `Employee.v2`.
+    /// The discriminator's value as it is written, which includes a version other than 1, such as `Employee.v2`.
     pub marker: &'static str,
     /// How rows of the type are recognised.
     pub discriminator: Discriminator,
-    /// The row families that an entity is stored as, the primary first.
+    /// The row families of an entity, with the primary first.
     pub families: &'static [Family],
-    /// Whether an index has a `when` condition. The condition decides whether the copy exists, and
-    /// can depend on any field.
+    /// Whether an index has a `when` condition. The condition decides whether the copy exists and may depend on
+    /// any field.
     pub conditional: bool,
     /// The columns of the entity.
     pub columns: &'static [ColumnSchema],
     /// The fields that are stored as several of the columns.
     pub series: &'static [SeriesSchema],
-    /// The version before this one, from which `upgrade_from` leads to it.
+    /// The previous version, which `upgrade_from` converts to this one.
     pub older: Option<&'static Schema>,
     /// Whether each row has a seal: a property that authenticates all others.
     pub sealed: bool,
@@ -266,60 +262,60 @@ pub struct Schema {
     pub drops_unknown: bool,
     /// Whether the struct has a field for the properties that no version declares.
     pub holds_extra: bool,
-    /// The fields that no column stores: skipped ones, and the one for properties that no version declares.
+    /// The fields without a column: skipped fields, and the field for properties that no version declares.
     pub fields_without_column: &'static [&'static str],
-    /// The discriminator's values of the rows of a wide entity, such as `Year` and `Year#02`; none for
-    /// an entity that is one row.
+    /// The discriminator's values for the rows of a wide entity, such as `Year` and `Year#02`. Empty if the entity
+    /// is not wide.
     pub parts: &'static [&'static str],
-    /// A row family that matches the keys of every part of a wide entity, to find out whether keys can collide.
+    /// A row family that matches the keys of all parts of a wide entity, used to check whether keys can collide.
     /// `None` if the entity is not wide.
     pub part_rows: Option<&'static Family>,
     /// The properties of the fields with `#[table(blob)]`.
     pub blobs: &'static [BlobNames],
-    /// The tables of an entity that has one for each period of a field.
+    /// The dated tables of the entity, if it has one table for each period of a field.
     pub dated: Option<DatedTables>,
-    /// The property with the time after which an entity is over, from `expires = field`.
+    /// The property with the time at which an entity expires, from `expires = field`.
     pub expires: Option<&'static str>,
-    /// Returns every row that an entity is stored as, from one of its rows, which is of this row family. The
-    /// rows have the form of the version that wrote that row.
+    /// Returns every row of an entity, from one of its rows, which is of the given row family. The rows have the
+    /// form of the version that wrote that row.
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
-    /// Returns the primary row of an entity, from one of its rows, which is of this row family. The result has
+    /// Returns the primary row of an entity, from one of its rows, which is of the given row family. The result has
     /// the form of this version.
     pub primary_in_current_form: fn(&Row, &'static Family) -> Result<Row>,
-    /// Returns the keys of the primary that a copy of this row family and version belongs to, or
-    /// `None` if the copy does not hold them.
+    /// Returns the keys of the primary that a copy of the given row family and version belongs to, or `None` if the
+    /// copy does not contain them.
     pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeyTexts>>,
     /// Returns the id of the struct's type.
     pub type_id: fn() -> TypeId,
 }
 
-/// The result of asking whether a row is of an entity type.
+/// Whether a row is of an entity type, and in which version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recognition {
-    /// The row is of the type, in the struct's version.
+    /// The row is of the type and has the struct's version.
     Ours,
-    /// The row is of the type, in this other version.
+    /// The row is of the type and has this other version.
     Version(u32),
     /// The row is of another type, with this discriminator.
     Foreign(String),
-    /// The row has no discriminator, or its keys do not fit.
+    /// The row has no discriminator, or its keys do not match.
     Unmarked,
 }
 
-/// A row family of copies, with the row family of the primaries that they follow from.
+/// A row family of copies, with the row family of their primaries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CopyAndPrimaryFamily {
     pub(crate) copy: &'static Family,
     pub(crate) primary: &'static Family,
-    /// The entity type, in the version of this program.
+    /// The entity type, in this program's version.
     pub(crate) schema: &'static Schema,
 }
 
 const NO_FAMILIES: &str = "the schema has no families";
 
 impl Schema {
-    /// A schema without rows. It is the schema of an entity whose declaration the derive has refused with an
-    /// error, and gives the defaults of other schemas.
+    /// A schema without rows. It is used for entities whose declaration the derive refused, and provides defaults for
+    /// other schemas.
     #[doc(hidden)]
     pub const NONE: Self = Self {
         entity: "",
@@ -348,9 +344,9 @@ impl Schema {
         type_id: TypeId::of::<()>,
     };
 
-    /// Returns the cost class of a query of `family` that sends the filter. A partition that holds one period
-    /// of the family's rows, and no other rows of the entity, is a range: each row that is read belongs to the
-    /// period.
+    /// Returns the cost class of a query of `family` that sends the filter. A partition that only holds one period of
+    /// the family's rows and no other rows of the entity counts as a range, because each row that is read belongs to
+    /// the period.
     pub(crate) fn cost_class(&self, family: &Family, filter: &Filter) -> CostClass {
         match CostClass::of_filter(filter) {
             CostClass::PartitionScan if self.has_partition_for_period(family) => CostClass::Range,
@@ -358,7 +354,7 @@ impl Schema {
         }
     }
 
-    /// Returns whether each partition of `family` holds the rows of a period, and no rows of other families.
+    /// Returns whether each partition of `family` holds the rows of one period and no rows of other families.
     fn has_partition_for_period(&self, family: &Family) -> bool {
         let shares_partition = |other: &&Family| {
             other.index != family.index
@@ -369,13 +365,13 @@ impl Schema {
             && !self.families.iter().any(|other| shares_partition(&other))
     }
 
-    /// Returns whether both schemas are of one struct. Their addresses do not tell: a schema is a constant,
-    /// which the compiler may place in memory several times.
+    /// Returns whether both schemas are of one struct. Does not compare addresses, because a schema is a constant
+    /// that the compiler may place in memory several times.
     pub(crate) fn is_same_type(&self, other: &Self) -> bool {
         (self.type_id)() == (other.type_id)()
     }
 
-    /// Returns the property with the type of the entity's rows; `None` if their keys alone tell it.
+    /// Returns the property with the type of the entity's rows, or `None` if the keys determine the type.
     pub(crate) const fn type_property(&self) -> Option<&'static str> {
         match self.discriminator {
             Discriminator::Property(name) => Some(name),
@@ -387,21 +383,21 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a schema without row families, which no derive writes.
+    /// Fails with `is_invalid` for a schema without row families, which no derive generates.
     pub fn primary(&self) -> Result<&'static Family> {
         let families: &'static [Family] = self.families;
         families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, NO_FAMILIES))
     }
 
-    /// Returns the version that a discriminator's value names, or `None` if it names another type.
-    /// `Employee` and `Employee.v1` are version 1.
+    /// Returns the version in a discriminator's value, or `None` if the value is of another type. `Employee` and
+    /// `Employee.v1` are version 1.
     pub fn version_of_marker(&self, marker: &str) -> Option<u32> {
         let version = marker.strip_prefix(self.entity_type)?;
         if version.is_empty() {
             return Some(1);
         }
         let digits = version.strip_prefix(".v")?;
-        // No version is written with a leading zero, so such a value belongs to another type.
+        // Versions are written without leading zeros, so such a value is of another type.
         let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
         if canonical { digits.parse().ok() } else { None }
     }
@@ -429,7 +425,7 @@ impl Schema {
         }
     }
 
-    /// Returns the error for a row of a version from which no `upgrade_from` leads to this one.
+    /// Returns the error for a row of a version that no `upgrade_from` converts to this one.
     pub(crate) fn unknown_version_error(&self, version: u32) -> Error {
         let entity = self.entity_type;
         let known = match self.oldest_version() {
@@ -446,7 +442,7 @@ impl Schema {
         self.older.map_or(self.version, Self::oldest_version)
     }
 
-    /// Iterates over the schema and those of its older versions, the newest first.
+    /// Iterates over the schema and its older versions, newest first.
     pub(crate) fn versions(&'static self) -> impl Iterator<Item = &'static Schema> {
         std::iter::successors(Some(self), |schema| schema.older)
     }
@@ -456,20 +452,18 @@ impl Schema {
         !self.parts.is_empty()
     }
 
-    /// Returns whether each entity, in every version, is stored as its primary alone, without copies,
-    /// lists and blobs.
+    /// Returns whether each entity, in every version, is stored only as its primary, without copies, lists and blobs.
     pub(crate) fn is_single_row(&'static self) -> bool {
         self.versions().all(|schema| schema.families.len() == 1 && schema.blobs.is_empty())
     }
 
-    /// Returns whether a write of an entity may replace a torn one: a wide entity whose parts are missing
-    /// or do not belong together. The copies that a torn entity has left would be in the way of the new
-    /// ones.
+    /// Returns whether a write of an entity may replace a torn one, which is a wide entity with missing or
+    /// mismatched parts. Leftover copies of a torn entity would conflict with the new copies.
     pub(crate) fn can_replace_torn(&'static self) -> bool {
         self.is_single_row()
     }
 
-    /// Returns the row family of primaries of the version that has this row family of copies.
+    /// Returns the row family of primaries in the version that has this row family of copies.
     pub(crate) fn primary_family_of_copy(
         &'static self,
         copy: &'static Family,
@@ -483,8 +477,8 @@ impl Schema {
         self.versions().find(has)?.families.first()
     }
 
-    /// Returns the keys of the primary that a copy of any index belongs to. Returns `None` if the row is no
-    /// copy of this type in a version that this program knows, or does not hold the keys.
+    /// Returns the keys of the primary that a copy of any index belongs to. Returns `None` if the row is not a copy of
+    /// this type in a version that this program knows, or does not contain the keys.
     pub(crate) fn owner_of_copy(&'static self, copy: &Row) -> Result<Option<(String, String)>> {
         if let RowKind::Copy(family, RowVersion::Known(schema)) =
             self.row_kind_among_families(copy, |family| family.is_copy())?
@@ -495,8 +489,8 @@ impl Schema {
     }
 
     /// Finds the row family of the remote copies of index `name`, in this version or an older one, and the row
-    /// family of the same version's primaries. `is_own` receives the table that an index declares, or `None`
-    /// for an index in the primaries' table, and returns whether it is the table searched for.
+    /// family of the same version's primaries. `is_own` receives the table that an index declares, or `None` for an
+    /// index in the primaries' table. It returns whether that is the table to search for.
     pub(crate) fn find_remote_copy_family(
         &'static self,
         name: &str,
@@ -511,9 +505,9 @@ impl Schema {
         })
     }
 
-    /// Returns whether this version of the entity, or an older one, declares a remote list `name`: in blobs if
-    /// `in_blob`, else in rows. `is_own` receives the table that a list declares, or `None` for a list in the
-    /// primaries' table, and returns whether it is the table searched for.
+    /// Returns whether this version or an older one declares a remote list `name`, in blobs if `in_blob` is set,
+    /// otherwise in rows. `is_own` receives the table that a list declares, or `None` for a list in the primaries'
+    /// table. It returns whether that is the table to search for.
     pub(crate) fn has_remote_list_named(
         &'static self,
         name: &str,
@@ -530,8 +524,8 @@ impl Schema {
         self.versions().any(|schema| schema.families.iter().any(is_it))
     }
 
-    /// Returns whether a change of the property can change a copy or a list, also through the condition of a
-    /// copy. This is `true` for every property of a blob field.
+    /// Returns whether a change of the property can change a copy or a list, including through the condition of a
+    /// copy. Returns `true` for every property of a blob field.
     pub fn may_change_copies(&self, property: &str) -> bool {
         let depends = |family: &Family| {
             let held = family.is_copy() && !family.leaves_out(property);
@@ -540,13 +534,13 @@ impl Schema {
         };
         let is_of_blob =
             self.blobs.iter().flat_map(BlobNames::property_names).any(|name| name == property);
-        // A condition of a copy is code of the program, which may depend on every field.
+        // The condition of a copy is user code, which may depend on any field.
         is_of_blob
             || self.conditional
             || self.families.iter().any(|family| family.index > 0 && depends(family))
     }
 
-    /// Iterates over the fields whose values are cut into pieces: for each, the columns of its pieces, in order.
+    /// Iterates over the fields that are split into pieces. Returns the columns of the pieces in order.
     pub(crate) fn split_fields(&self) -> impl Iterator<Item = &'static [ColumnSchema]> {
         let columns: &'static [ColumnSchema] = self.columns;
         self.series.iter().filter(|series| series.is_split).filter_map(move |series| {
@@ -555,13 +549,13 @@ impl Schema {
         })
     }
 
-    /// Finds the column with this property name, also in flattened structs.
+    /// Finds the column with this property name, including columns of flattened structs.
     pub fn column(&self, name: &str) -> Option<&'static ColumnSchema> {
         find_column(self.columns, name)
     }
 }
 
-/// Returns whether one of the columns, also in flattened structs, stores a property of this name.
+/// Returns whether any column, including those of flattened structs, stores a property of this name.
 #[doc(hidden)]
 pub fn has_property(columns: &'static [ColumnSchema], name: &str) -> bool {
     find_column(columns, name).is_some()

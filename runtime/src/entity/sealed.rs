@@ -1,5 +1,5 @@
-//! Finds the columns of an entity whose values are stored encrypted, also in flattened structs. The
-//! code calls such columns sealed.
+//! Finds the columns of an entity, including its flattened structs, whose values are stored encrypted. The code
+//! calls such columns sealed.
 
 use std::borrow::Cow;
 
@@ -11,20 +11,19 @@ use crate::key::Family;
 pub(crate) struct SealedColumn {
     pub(crate) name: Cow<'static, str>,
     pub(crate) sealed: ColumnEncryption,
-    /// The property with the blind token of the value, and the blind token's number of characters.
+    /// The property with the blind token of the value, and the token's number of characters.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
 
 impl Schema {
-    /// Returns whether rows are stored in another form than the program sees: with encrypted
-    /// properties or a seal.
+    /// Returns whether stored rows differ from what the program sees, because of encrypted properties or a seal.
     pub(crate) const fn is_sealed(&self) -> bool {
         self.sealed || has_sealed_column(self.columns)
     }
 
-    /// Returns the table whose name is authenticated with the encrypted values of a row family's
-    /// rows: the table that the family declares, or else the entity's. The table in which the rows
-    /// are stored makes no difference.
+    /// Returns the table name that is authenticated together with the encrypted values of a row family's rows: the
+    /// table that the family declares, or else the entity's table. It is independent of the table that stores the
+    /// rows.
     pub(crate) fn table_for_encryption(&self, family: Option<&Family>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
@@ -34,15 +33,14 @@ impl Schema {
         self.token_fields().next().is_some()
     }
 
-    /// Iterates over the fields, in any version, whose blind tokens stand in keys. A field can come
-    /// several times.
+    /// Iterates over the fields whose blind tokens are in keys in any version. A field may occur several times.
     pub(crate) fn token_fields(&'static self) -> impl Iterator<Item = &'static str> {
         self.versions()
             .flat_map(|schema| schema.families)
             .flat_map(|family| family.partition.token_fields().chain(family.row.token_fields()))
     }
 
-    /// Returns the columns that are encrypted.
+    /// Returns the encrypted columns.
     pub(crate) fn sealed_columns(&self) -> Vec<SealedColumn> {
         let mut found = Vec::new();
         if has_sealed_column(self.columns) {
@@ -51,9 +49,9 @@ impl Schema {
         found
     }
 
-    /// Returns the columns that are encrypted in a row which an older version wrote and which stays of that version:
-    /// those that this version or the older one declares. A column of both is padded and hidden as far as either
-    /// says, and has the blind token of this version if there is one.
+    /// Returns the encrypted columns of a row that an older version wrote and that keeps that version: all columns that
+    /// this version or the older one encrypts. A column of both has the larger padding, hides absence if either does,
+    /// and has the blind token of this version if there is one.
     pub(crate) fn sealed_columns_with(&self, older: Option<&'static Schema>) -> Vec<SealedColumn> {
         let mut columns = self.sealed_columns();
         for column in older.map(Schema::sealed_columns).unwrap_or_default() {
@@ -71,15 +69,14 @@ impl Schema {
         columns
     }
 
-    /// Returns the properties of stored rows, in any version, that programs never see: blind tokens
-    /// and seals.
+    /// Returns the stored properties, in any version, that programs never see: blind tokens and seals.
     pub(crate) fn token_and_seal_properties(&'static self) -> Vec<Cow<'static, str>> {
         let mut unseen: Vec<Cow<'static, str>> = Vec::new();
         for version in self.versions() {
             let seal = version.sealed.then_some(Cow::Borrowed(SEAL));
             let columns = version.sealed_columns().into_iter();
             let tokens = columns.filter_map(|column| Some(column.companion?.0));
-            // A later version can use the name of an older version's blind token for a field.
+            // A later version may use the name of an older version's blind token for a field.
             let is_seen =
                 |name: &str| version.version < self.version && self.column(name).is_some();
             unseen.extend(tokens.chain(seal).filter(|name| !is_seen(name)));

@@ -1,4 +1,4 @@
-//! Series: fields of which each slot is stored as a property of its own.
+//! Series: fields that store each slot as a separate property.
 
 use std::{fmt, marker::PhantomData};
 
@@ -14,11 +14,11 @@ use crate::{
     row::Row,
 };
 
-/// Stands for the types of a series without holding values of them.
+/// Represents the types of a series without holding their values.
 type Of<E, T, K> = fn() -> (E, T, K);
 
-/// The columns of a series: `N` slots of type `T` of entity `E`. [`at`](Self::at) selects one of them;
-/// a filter compares slots, not the series.
+/// The columns of a series: `N` slots of type `T` of entity `E`. [`at`](Self::at) selects a slot. Filters compare
+/// slots, not the whole series.
 pub struct Series<E, T, K, const N: usize> {
     names: &'static [&'static str; N],
     is_secret: bool,
@@ -32,8 +32,8 @@ impl<E, T, K, const N: usize> fmt::Debug for Series<E, T, K, N> {
 }
 
 impl<E, T, K, const N: usize> Series<E, T, K, N> {
-    /// The columns of a series whose slots are stored under these names.
-    // Without a bound on `T`: the compiler would report a type that is no property once more.
+    /// Creates the columns of a series whose slots have these names. Has no bound on `T`, because the compiler would
+    /// report a type that is not a property a second time.
     #[doc(hidden)]
     pub const fn new(names: &'static [&'static str; N], is_secret: bool) -> Self {
         Self { names, is_secret, of: PhantomData }
@@ -41,8 +41,8 @@ impl<E, T, K, const N: usize> Series<E, T, K, N> {
 }
 
 impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
-    /// Returns the column of a slot, counted from 0. The verb that runs a query with a slot out of
-    /// range fails with `is_invalid`.
+    /// Returns the column of a slot, counted from 0. If the slot is out of range, the verb that runs the query fails
+    /// with `is_invalid`.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -87,8 +87,8 @@ impl<E, T: Property + Default, K, const N: usize> ReadColumn for Series<E, T, K,
     }
 }
 
-/// Writes the slots of a series, each as a property. An absent slot writes nothing. `to_stored` is
-/// [`Property`]'s method of that name for the type of a slot.
+/// Writes each slot of a series as a property. Writes nothing for an absent slot. `to_stored` is the [`Property`]
+/// method of the slot's type.
 #[doc(hidden)]
 pub fn store_series<T, const N: usize>(
     out: &mut PropertyWriter<'_>,
@@ -106,12 +106,12 @@ pub fn store_series<T, const N: usize>(
     }
 }
 
-/// Reads a series from the values that a row has for its slots. A missing slot has the default of
-/// its type. `from_stored` is [`Property`]'s function of that name for the type of a slot.
+/// Reads a series from the values that a row has for its slots. A missing slot gets the default of its type.
+/// `from_stored` is the [`Property`] function of the slot's type.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property of a slot that does not fit.
+/// Fails with `is_decode` and the property's name for a slot that does not fit.
 #[doc(hidden)]
 pub fn finish_series<T: Default, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
@@ -121,7 +121,7 @@ pub fn finish_series<T: Default, const N: usize>(
 ) -> Result<[T; N]> {
     let mut slots = [const { None::<T> }; N];
     for ((slot, found), name) in slots.iter_mut().zip(found).zip(names) {
-        // An absent slot is not given to `from_stored`, which refuses it for a type without
+        // Do not pass an absent slot to `from_stored`, which refuses it unless the type is an
         // `Option`.
         if found.is_some() {
             let read = from_stored(found);

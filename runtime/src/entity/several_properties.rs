@@ -1,5 +1,5 @@
-//! Reads fields that are stored as several properties (series and long texts), and refuses comparisons with
-//! such a field as a whole.
+//! Reads fields that are stored as several properties (series and long texts). Refuses comparisons with such a
+//! field as a whole.
 
 use crate::{
     edm::{InvalidValue, ValueRef},
@@ -7,7 +7,7 @@ use crate::{
     row::Row,
 };
 
-/// Implemented by nothing: a filter compares one property, and these columns are several.
+/// Never implemented: a filter compares a single property, and these columns have several.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a filter compares one property, and these are several",
@@ -16,8 +16,8 @@ use crate::{
 )]
 pub trait ComparedAsOne {}
 
-/// Defines the comparisons of a column, which do not compile and say why. Without them the compiler
-/// speaks of `Iterator`, which has methods of these names.
+/// Defines comparisons of a column that never compile and explain why. Without them, the compiler reports
+/// the methods of `Iterator` with the same names.
 macro_rules! refuse_comparisons {
     ($($name:ident)*) => {$(
         #[doc(hidden)]
@@ -31,7 +31,7 @@ macro_rules! refuse_comparisons {
 }
 pub(super) use refuse_comparisons;
 
-/// Returns the value of each of these properties in a row, or `None` for those that it lacks.
+/// Returns the value of each of these properties in a row, or `None` if the row lacks it.
 pub(super) fn find_values<'r, const N: usize>(
     row: &'r Row,
     names: &[&str; N],
@@ -47,7 +47,7 @@ pub(super) fn find_values<'r, const N: usize>(
     Ok(found)
 }
 
-/// Returns the error `invalid`. Removes the value from its text if `is_secret`.
+/// Returns the error `invalid`, with the value removed from its text if `is_secret` is set.
 pub(super) fn redact_error_if(is_secret: bool, invalid: InvalidValue) -> InvalidValue {
     if is_secret { invalid.redacted() } else { invalid }
 }

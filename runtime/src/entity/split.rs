@@ -1,4 +1,4 @@
-//! Long texts and bytes that are cut into pieces, each a property of the row.
+//! Long texts and bytes that are split into pieces, each of which is a property of the row.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -19,7 +19,7 @@ use crate::{
     row::Row,
 };
 
-/// The column of a text that is stored in `N` pieces. A filter cannot compare it.
+/// The column of a value that is stored in `N` pieces. Filters cannot compare it.
 pub struct SplitColumn<E, F, const N: usize> {
     names: &'static [&'static str; N],
     read: fn(&Row, &[&str; N]) -> Result<F>,
@@ -33,7 +33,7 @@ impl<E, F, const N: usize> fmt::Debug for SplitColumn<E, F, N> {
 }
 
 impl<E, F, const N: usize> SplitColumn<E, F, N> {
-    /// Creates the column of a text whose pieces are stored under these names.
+    /// Creates the column of a value whose pieces are stored under these names.
     #[doc(hidden)]
     pub const fn new(
         names: &'static [&'static str; N],
@@ -59,7 +59,7 @@ impl<E, F, const N: usize> ReadColumn for SplitColumn<E, F, N> {
     }
 }
 
-/// A type that `#[table(split(n))]` stores in pieces: `String`, `Vec<u8>`, or an `Option` of these.
+/// A type that `#[table(split(n))]` supports: `String`, `Vec<u8>`, or an `Option` of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be split into pieces",
     label = "not a text and not bytes",
@@ -72,26 +72,25 @@ pub trait SplitValue: Sized {
     /// The stored type of each piece.
     const EDM: EdmType;
 
-    /// Whether a row may have no piece: only where the type is an `Option`.
+    /// Whether a row may have no piece, which is the case for an `Option`.
     #[doc(hidden)]
     const OPTIONAL: bool = false;
 
-    /// Returns the text or bytes; `None` if they are absent.
+    /// Returns the text or bytes, or `None` if they are absent.
     fn whole(&self) -> Option<TextOrBytes<'_>>;
 
-    /// Joins the pieces to the value. `pieces` is `None` if the value is absent.
+    /// Joins the pieces into the value. `pieces` is `None` if the value is absent.
     ///
     /// # Errors
     ///
-    /// Fails if `pieces` is `None` and the type is no `Option`, or if the pieces are of another
-    /// type.
+    /// Fails if `pieces` is `None` and the type is not an `Option`, or if the pieces have a different type.
     fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue>;
 }
 
-/// The value of a split field before it is cut into pieces.
+/// The value of a split field before it is split.
 #[derive(Debug, Clone, Copy)]
 pub enum TextOrBytes<'v> {
-    /// A text, cut between characters.
+    /// A text, split between characters.
     Text(&'v str),
     /// Bytes.
     Bytes(&'v [u8]),
@@ -153,14 +152,14 @@ impl<T: SplitValue<Whole = T>> SplitValue for Option<T> {
     }
 }
 
-/// Bytes of the hash with which an encrypted value begins.
+/// The number of bytes in the hash at the beginning of an encrypted value.
 const HASH_BYTES: usize = 16;
-/// Characters of that hash at the beginning of a text: base64 for URLs, without padding.
+/// The length of that hash at the beginning of a text, as unpadded base64 for URLs.
 const HASH_CHARACTERS: usize = 22;
 
-/// Returns the first bytes of the SHA-256 of a value, which is given in pieces.
-// Each piece is encrypted alone, and an old one is as genuine as a new one. The hash, which is encrypted with the
-// first piece, shows whether all pieces are of one value.
+/// Returns the first bytes of the SHA-256 of a value, given in pieces. Each piece is encrypted separately, and old
+/// pieces decrypt as well as new ones. The hash is encrypted with the first piece and proves that all pieces belong
+/// to one value.
 fn hash_of_pieces<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> [u8; HASH_BYTES] {
     let mut hash = Sha256::new();
     pieces.for_each(|piece| hash.update(piece));
@@ -178,8 +177,8 @@ fn hash_and_text(text: &str) -> String {
     [&*URL_SAFE_NO_PAD.encode(hash), text].concat()
 }
 
-/// Returns the pieces of an encrypted value without the hash in the first one. Returns `None` if the hash is not
-/// that of the pieces, or is missing.
+/// Returns the pieces of an encrypted value without the hash in the first piece. Returns `None` if the hash is
+/// missing or does not match the pieces.
 fn verify_pieces<'r>(mut pieces: Vec<ValueRef<'r>>) -> Option<Vec<ValueRef<'r>>> {
     let first = pieces.first_mut()?;
     let stored = match *first {
@@ -193,7 +192,7 @@ fn verify_pieces<'r>(mut pieces: Vec<ValueRef<'r>>) -> Option<Vec<ValueRef<'r>>>
             *first = ValueRef::Binary(bytes);
             hash.to_vec()
         }
-        // Whoever joins the pieces refuses other types.
+        // The caller that joins the pieces refuses other types.
         _ => return Some(pieces),
     };
     let contents = pieces.iter().map(|piece| match piece {
@@ -204,8 +203,8 @@ fn verify_pieces<'r>(mut pieces: Vec<ValueRef<'r>>) -> Option<Vec<ValueRef<'r>>>
     (stored == hash_of_pieces(contents)).then_some(pieces)
 }
 
-/// Returns the first piece as an encrypted field stores it, given all pieces of a value without its hash.
-/// Returns `None` if a piece is missing or is neither a text nor bytes.
+/// Returns the first piece in the form that encrypted fields store, given all pieces of a value without its hash.
+/// Returns `None` if a piece is missing or is neither text nor bytes.
 pub(crate) fn first_piece_with_hash(pieces: &[Option<ValueRef<'_>>]) -> Option<Value> {
     let mut contents = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -223,46 +222,44 @@ pub(crate) fn first_piece_with_hash(pieces: &[Option<ValueRef<'_>>]) -> Option<V
     })
 }
 
-/// Most bytes by which a sealed value is longer than its text.
+/// The maximum number of bytes that encryption adds to a text.
 const SEAL_BYTES: usize = 512;
 
-/// Returns the most bytes in one piece of a text. A piece of an encrypted field is shorter: its padded and
-/// encrypted form has to fit into a property.
+/// Returns the maximum number of bytes in a piece of a text. A piece of an encrypted field is shorter, because its
+/// padded and encrypted form must fit into a property.
 fn piece_bytes(pad: Option<u32>) -> usize {
     match pad {
         None => usize::MAX,
         Some(pad) => {
-            // The derive refuses a `pad` above 32,768: the conversion succeeds, and a piece has
-            // room for more than 31 KiB, so that the number of bytes is never 0, which `chunks`
-            // would refuse.
+            // The derive refuses a `pad` above 32,768, so the conversion succeeds, and a piece has
+            // room for more than 31 KiB. The result is never 0, which `chunks` would refuse.
             let pad = usize::try_from(pad).unwrap_or_default();
             PROPERTY_BYTES.saturating_sub(SEAL_BYTES + pad)
         }
     }
 }
 
-/// Returns the longest beginning of a text that fits into a piece, and the rest.
+/// Returns the longest prefix of a text that fits into a piece, and the rest.
 fn cut_text(text: &str, most_bytes: usize) -> (&str, &str) {
     let mut units = 0;
     for (at, character) in text.char_indices() {
         units += character.len_utf16();
-        // The service counts the UTF-16 units of a text; an encrypted text is stored as bytes.
+        // The service counts UTF-16 units in a text. An encrypted text is stored as bytes.
         if units > STRING_UNITS || at + character.len_utf8() > most_bytes {
-            // `char_indices` returns boundaries of characters, so the fallback is never taken.
+            // `char_indices` returns character boundaries, so the fallback is unreachable.
             return text.split_at_checked(at).unwrap_or((text, ""));
         }
     }
     (text, "")
 }
 
-/// Writes a text or bytes in pieces. An absent value writes nothing. `whole` is the result of
-/// `SplitValue::whole`, and `pad` the padding of an encrypted field, whose first piece also holds a hash of the
-/// value. Pieces that are not needed are written
-/// empty, so that they replace the pieces of an earlier value.
+/// Writes a text or bytes in pieces. Writes nothing for an absent value. `whole` is the result of
+/// `SplitValue::whole`. `pad` is the padding of an encrypted field, whose first piece also contains a hash of the
+/// value. Unused pieces are written empty to replace the pieces of an earlier value.
 ///
 /// # Errors
 ///
-/// `is_too_large`, naming the property, for a value that does not fit into the pieces.
+/// Fails with `is_too_large` and the property's name if the value does not fit into the pieces.
 #[doc(hidden)]
 pub fn store_split<const N: usize>(
     out: &mut PropertyWriter<'_>,
@@ -340,8 +337,8 @@ fn value_too_large_error(
 ///
 /// # Errors
 ///
-/// `is_invalid` for a value without a JSON form and for one whose JSON does not read back as its type;
-/// `is_too_large` for one that does not fit.
+/// Fails with `is_invalid` for a value without a JSON form and for JSON that does not read back as its type. Fails
+/// with `is_too_large` if the JSON does not fit.
 #[doc(hidden)]
 pub fn store_split_json<T: Serialize + DeserializeOwned, const N: usize>(
     out: &mut PropertyWriter<'_>,
@@ -351,7 +348,7 @@ pub fn store_split_json<T: Serialize + DeserializeOwned, const N: usize>(
 ) -> Result<()> {
     let name = names.first().copied().unwrap_or_default();
     let text = out.json_text(value).map_err(|invalid| {
-        // The message of serde can quote the value.
+        // The message of serde may contain the value.
         out.write_error_with_row_keys(
             redact_error_if(pad.is_some(), invalid).into_write_error(name),
         )
@@ -359,13 +356,14 @@ pub fn store_split_json<T: Serialize + DeserializeOwned, const N: usize>(
     store_text(out, names, &text, pad)
 }
 
-/// Joins the pieces that were found in a row to a value. `join` is the method of [`SplitValue`]. If no piece
-/// was found, the value is absent.
+/// Joins the pieces that were found in a row into a value. `join` is the method of [`SplitValue`]. If no piece was
+/// found, the value is absent.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, if only some pieces were found, a piece does not fit, or the
-/// value is absent and the type is no `Option`. `is_decrypt` if encrypted pieces are not of one value.
+/// Fails with `is_decode` and the property's name if only some pieces were found, a piece does not fit, or the
+/// value is absent and the type is not an `Option`. Fails with `is_decrypt` if encrypted pieces belong to
+/// different values.
 #[doc(hidden)]
 pub fn finish_split<T, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
@@ -378,12 +376,13 @@ pub fn finish_split<T, const N: usize>(
     value.map_err(|invalid| redact_error_if(is_secret, invalid).into_read_error(first))
 }
 
-/// Returns all pieces, or `None` if the row has none of them. Of an encrypted value, verifies the hash in the
-/// first piece and leaves it out.
+/// Returns all pieces, or `None` if the row has none of them. For an encrypted value, verifies the hash in the
+/// first piece and removes it.
 ///
 /// # Errors
 ///
-/// `is_decode` if the row has only some of the pieces; `is_decrypt` if encrypted pieces are not of one value.
+/// Fails with `is_decode` if the row has only some of the pieces, and with `is_decrypt` if encrypted pieces belong
+/// to different values.
 fn whole_pieces<'r, const N: usize>(
     found: [Option<ValueRef<'r>>; N],
     names: &[&str; N],
@@ -412,8 +411,8 @@ fn whole_pieces<'r, const N: usize>(
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property of a piece that is missing or does not fit. `is_decrypt` if encrypted pieces
-/// are not of one value.
+/// Fails with `is_decode` and the property's name for a piece that is missing or does not fit, and with
+/// `is_decrypt` if encrypted pieces belong to different values.
 #[doc(hidden)]
 pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
     found: [Option<ValueRef<'_>>; N],
@@ -426,13 +425,13 @@ pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
     value.map_err(|invalid| redact_error_if(is_secret, invalid).into_read_error(first))
 }
 
-/// Reads a text or bytes from a row. `join` is the method of [`SplitValue`]. If the row has no
-/// piece, the value is absent.
+/// Reads a text or bytes from a row. `join` is the method of [`SplitValue`]. If the row has no piece, the value
+/// is absent.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property of a piece that is missing or does not fit. `is_decrypt` if encrypted pieces
-/// are not of one value.
+/// Fails with `is_decode` and the property's name for a piece that is missing or does not fit, and with
+/// `is_decrypt` if encrypted pieces belong to different values.
 #[doc(hidden)]
 pub fn read_split<T, const N: usize>(
     row: &Row,
@@ -443,12 +442,12 @@ pub fn read_split<T, const N: usize>(
     finish_split(find_values(row, names)?, names, is_secret, join)
 }
 
-/// Reads a value from a row that holds its JSON text in pieces.
+/// Reads a value from a row that contains its JSON text in pieces.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property of a piece that is missing or does not fit. `is_decrypt` if encrypted pieces
-/// are not of one value.
+/// Fails with `is_decode` and the property's name for a piece that is missing or does not fit, and with
+/// `is_decrypt` if encrypted pieces belong to different values.
 #[doc(hidden)]
 pub fn read_split_json<T: DeserializeOwned, const N: usize>(
     row: &Row,

@@ -17,29 +17,29 @@ use crate::{
 
 /// A value together with its stored row: keys, ETag and Timestamp.
 ///
-/// It dereferences to the value, so that fields are read and changed in place. The row stays
-/// unchanged beside it, so that a write knows the old keys and the ETag.
+/// Dereferences to the value, whose fields you can read and change in place. The row is kept unchanged, because a
+/// write needs the old keys and the ETag.
 #[derive(Clone)]
 pub struct Stored<T> {
     value: T,
     row: Row,
     status: u16,
-    /// The row family of the row, if the row is a copy.
+    /// The family of the row, if the row is a copy.
     copy: Option<&'static Family>,
-    /// Whether the row was made from the value and not read or written.
+    /// Whether the row was made from the value instead of being read or written.
     is_from_caller: bool,
     /// The background work of the write that returned this value.
     pending: BackgroundWork,
 }
 
-/// Where the row beside a value comes from.
+/// The origin of a value's row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowSource {
-    /// The entity's own row, as it was read or written.
+    /// The entity's own row as it was read or written.
     Primary,
-    /// A copy of this family. It does not hold the ETag of its primary.
+    /// A copy of this family. It does not contain its primary's ETag.
     Copy(&'static Family),
-    /// Made from the value, with an ETag that the caller has from elsewhere. The store may hold other properties.
+    /// Made from the value, with an ETag from the caller. The store may hold different properties.
     Caller,
 }
 
@@ -49,7 +49,7 @@ impl<T> Stored<T> {
         Self { value, row, status, copy: None, is_from_caller: false, pending }
     }
 
-    /// Creates a value whose row was made from it, with an ETag that the caller has from elsewhere.
+    /// Creates a value whose row is made from it, with an ETag from the caller.
     pub(super) fn from_caller(value: T, row: Row) -> Self {
         Self { is_from_caller: true, ..Self::new(value, row, 200) }
     }
@@ -69,12 +69,12 @@ impl<T> Stored<T> {
         &self.pending
     }
 
-    /// Waits until the write that returned this value has also written its copies and lists in
-    /// other partitions. Returns at once for a value that was read.
+    /// Waits until the write that returned this value has written its copies and lists in other partitions.
+    /// Returns immediately for a value that was read.
     ///
     /// # Errors
     ///
-    /// `is_contended` if the copies were left to a worker; otherwise the error that stopped the
+    /// Fails with `is_contended` if the copies were left to a worker, otherwise with the error that stopped the
     /// background work. The write itself was committed.
     ///
     /// ```
@@ -91,11 +91,10 @@ impl<T> Stored<T> {
         self.pending.wait().await
     }
 
-    /// Returns the name of the index whose copy the value was read through, or `None` for the
-    /// primary row.
+    /// Returns the name of the index through whose copy the value was read, or `None` for the primary row.
     ///
-    /// The ETag of a copy cannot guard a write of the entity, so a write of such a value reads the
-    /// primary first.
+    /// The ETag of a copy cannot protect a write of the entity. A write of such a value therefore reads the primary
+    /// first.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -112,7 +111,7 @@ impl<T> Stored<T> {
         self.copy.map(|family| family.name)
     }
 
-    /// Returns the row family of the row if the row is a copy.
+    /// Returns the family of the row, if the row is a copy.
     pub(crate) fn copy_family(&self) -> Option<&'static Family> {
         self.copy
     }
@@ -125,7 +124,7 @@ impl<T> Stored<T> {
         }
     }
 
-    /// Returns the PartitionKey that the value is stored under.
+    /// Returns the PartitionKey of the stored row.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -140,7 +139,7 @@ impl<T> Stored<T> {
         self.row.partition_key()
     }
 
-    /// Returns the RowKey that the value is stored under.
+    /// Returns the RowKey of the stored row.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -155,8 +154,8 @@ impl<T> Stored<T> {
         self.row.row_key()
     }
 
-    /// Returns the ETag that was read or that the write returned. It is empty if the answer to the write was
-    /// lost and another writer has changed the entity since: writes of this value then fail with
+    /// Returns the ETag that was read or that the write returned. The ETag is empty if the answer to the write was
+    /// lost and another writer has changed the entity since. Writes of this value then fail with
     /// `is_precondition_failed`.
     ///
     /// ```
@@ -172,8 +171,8 @@ impl<T> Stored<T> {
         self.row.etag().unwrap_or_else(|| ETag::from(""))
     }
 
-    /// Returns when the row was last written, or `None` right after a write, whose response need not
-    /// say it: read the entity to learn it.
+    /// Returns when the row was last written. May return `None` right after a write, whose response need not contain
+    /// the time. Read the entity to find it out.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -220,7 +219,7 @@ impl<T> Stored<T> {
         &self.row
     }
 
-    /// Converts the value with `change` and keeps the row. Fails with the error of `change`.
+    /// Converts the value with `change` and keeps the row. Fails if `change` fails.
     pub(crate) fn try_map_value<U>(
         self,
         change: impl FnOnce(T, &Row) -> Result<U>,
@@ -236,7 +235,7 @@ impl<T> Stored<T> {
         })
     }
 
-    /// Replaces the value. The row, with its ETag and Timestamp, stays as it was read or written.
+    /// Replaces the value and keeps the row, with its ETag and Timestamp.
     pub(crate) fn with_value(self, value: T) -> Self {
         Self { value, ..self }
     }
@@ -277,9 +276,9 @@ impl<T> AsRef<T> for Stored<T> {
     }
 }
 
-/// Returns the ETag that a row has after a write whose answer was lost: that of `found`, which was read
-/// afterwards, if its content is that of the written row. `None` if another writer has changed the row, or
-/// if it could not be read: later writes under its ETag then fail.
+/// Returns the ETag of a row after a write whose answer was lost. `found` was read afterwards. Returns its ETag
+/// if its content equals the written row. Returns `None` if another writer has changed the row or it could not be
+/// read, which makes later writes under the ETag fail.
 pub(crate) fn etag_if_unchanged<T>(
     found: Result<Option<Stored<T>>>,
     written: &Row,
@@ -288,8 +287,8 @@ pub(crate) fn etag_if_unchanged<T>(
     row.has_same_content(written).then(|| row.etag()).flatten()
 }
 
-/// Two are equal if their values are, and their rows have equal keys and ETags: they are one version of
-/// one row. Whether it was read or written, and when, makes no difference.
+/// Equal if the values are equal and the rows have equal keys and ETags, which makes them one version of one
+/// row. It does not matter how and when the rows were obtained.
 impl<T: PartialEq> PartialEq for Stored<T> {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
@@ -298,7 +297,7 @@ impl<T: PartialEq> PartialEq for Stored<T> {
     }
 }
 
-/// Serializes the value alone, as if it were not stored.
+/// Serializes only the value, without its row.
 impl<T: Serialize> Serialize for Stored<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         self.value.serialize(serializer)

@@ -30,7 +30,7 @@ pub trait FromRow: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, if the row does not fit the type; `is_corrupt` for a
+    /// Fails with `is_decode` and the property's name if the row does not fit the type, and with `is_corrupt` for a
     /// damaged row.
     fn from_row(row: &Row) -> Result<Self>;
 
@@ -38,15 +38,14 @@ pub trait FromRow: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// Fails like [`from_row`](Self::from_row).
+    /// Fails as [`from_row`](Self::from_row) does.
     fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
         Self::read_with(row, family, 0, identity)
     }
 
-    /// Reads the value and returns `wrap(value)`, so that an enum around the value is filled in
-    /// place and not copied. Reading starts at the byte offset `from`: the properties before it were
-    /// read already, to find the row's type. A type without row families reads the row as
-    /// [`from_row`](Self::from_row) does.
+    /// Reads the value and returns `wrap(value)`. This lets an enum around the value be constructed in place
+    /// without a copy. Starts at the byte offset `from`, because the properties before it were already read to find
+    /// the row's type. A type without row families reads the row as [`from_row`](Self::from_row) does.
     #[doc(hidden)]
     #[inline]
     fn read_with<R>(
@@ -62,8 +61,7 @@ pub trait FromRow: Sized + Send + 'static {
 
 /// A struct that is stored as an entity. Only `#[derive(TableEntity)]` implements it.
 ///
-/// Its functions and constants belong to the trait, so that an item of equal name on the struct
-/// shadows them without a conflict.
+/// Its functions and constants are trait items, which lets items of the struct with the same name shadow them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an entity",
     note = "write `#[derive(TableEntity)]` on the struct"
@@ -90,14 +88,13 @@ pub trait TableEntity: FromRow + EncodeRows + Sync {
     /// Starts a patch, a set of changes to some of the properties.
     fn patch() -> Self::Patch;
 
-    /// Returns the path to every entity of this type in the table. It is the only way to a table
-    /// scan.
+    /// Returns the path to every entity of this type in the table. `scan()` is the only way to scan a table.
     fn scan() -> Scan<Self> {
         Scan::new()
     }
 
-    /// Returns the path to the entity's primary row, by the present values of its key fields. A
-    /// value that does not fit its part is reported by the verb that gets the path.
+    /// Returns the path to the entity's primary row, from the current values of its key fields. If a value does not
+    /// fit its key part, the verb that receives the path fails.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -115,89 +112,86 @@ pub trait TableEntity: FromRow + EncodeRows + Sync {
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
+    /// Fails with `is_invalid` or `is_too_large` and the field's name for values that cannot be stored.
     fn to_row(&self) -> Result<Row> {
         encode_rows::primary_row(self, Self::SCHEMA.primary()?)
     }
 
-    /// Returns every row that the entity is stored as: the primary, its copies, its entries in
-    /// lists.
+    /// Returns every row of the entity: the primary, its copies, and its list entries.
     ///
     /// # Errors
     ///
-    /// Fails like [`to_row`](Self::to_row).
+    /// Fails as [`to_row`](Self::to_row) does.
     fn rows(&self) -> Result<EntityRows> {
         self.rows_with(self.to_row()?)
     }
 
-    /// Returns every row that the entity is stored as, given its primary row.
+    /// Returns every row of the entity, given its primary row.
     ///
     /// # Errors
     ///
-    /// Fails like [`to_row`](Self::to_row).
+    /// Fails as [`to_row`](Self::to_row) does.
     fn rows_with(&self, primary: Row) -> Result<EntityRows> {
         encode_rows::all_rows_of_entity(self, primary, Self::SCHEMA.families)
     }
 
-    /// Reads the entity from a row of another version. Returns `None` if no `upgrade_from` leads
-    /// from that version. `family` is the name of the row's row family.
+    /// Reads the entity from a row of another version. Returns `None` if no `upgrade_from` converts that version.
+    /// `family` is the name of the row's row family.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row does not fit its version or cannot be upgraded.
+    /// Fails with `is_decode` if the row does not fit its version or cannot be upgraded.
     fn from_version(row: &Row, family: &str, version: u32) -> Result<Option<Self>> {
         let _ = (row, family, version);
         Ok(None)
     }
 
-    /// Reads an entity from a row that another version wrote, and returns all the rows that this
-    /// version stores for it: the primary, copies and list entries. Returns `None` if no
-    /// `upgrade_from` leads from that version.
+    /// Reads an entity from a row of another version and returns all its rows as this version stores them: the
+    /// primary, copies and list entries. Returns `None` if no `upgrade_from` converts that version.
     ///
     /// # Errors
     ///
-    /// Fails like [`from_version`](Self::from_version).
+    /// Fails as [`from_version`](Self::from_version) does.
     fn rows_of_version(row: &Row, family: &str, version: u32) -> Result<Option<EntityRows>> {
         let _ = (row, family, version);
         Ok(None)
     }
 
-    /// Returns PartitionKey and RowKey of the primary that a copy of `family` belongs to, or `None`
-    /// if copies do not hold them.
+    /// Returns the PartitionKey and RowKey of the primary that a copy of `family` belongs to, or `None` if copies
+    /// do not contain them.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the copy does not fit its row family.
+    /// Fails with `is_decode` if the copy does not fit its row family.
     fn owner_of(row: &Row, family: &'static Family) -> Result<Option<(String, String)>> {
         let _ = (row, family);
         Ok(None)
     }
 
-    /// Returns PartitionKey and RowKey of the primary that a copy written by an older version of the
-    /// type belongs to. Returns `None` if copies of that version's row family `family` do not hold
-    /// them, or if the type has no such older version or row family.
+    /// Returns the PartitionKey and RowKey of the primary that a copy from an older version of the type belongs to.
+    /// Returns `None` if copies of that version's row family `family` do not contain them, or if the type has no such
+    /// older version or row family.
     ///
     /// # Errors
     ///
-    /// Fails like [`owner_of`](Self::owner_of).
+    /// Fails as [`owner_of`](Self::owner_of) does.
     fn owner_of_version(row: &Row, family: &str, version: u32) -> Result<Option<(String, String)>> {
         let _ = (row, family, version);
         Ok(None)
     }
 
-    /// Returns the name of the table that the entity belongs to: one that its time names, if its
-    /// tables are dated.
+    /// Returns the name of the table that the entity belongs to. For dated tables, the entity's time determines it.
     #[doc(hidden)]
     #[inline]
     fn home_table(&self) -> Cow<'static, str> {
         Cow::Borrowed(Self::SCHEMA.table)
     }
 
-    /// Calls the function that `#[table(validate = ..)]` names, if any.
+    /// Calls the function from `#[table(validate = ..)]`, if any.
     ///
     /// # Errors
     ///
-    /// Returns that function's error.
+    /// Fails with that function's error.
     fn check(&self) -> Result<(), BoxError> {
         Ok(())
     }

@@ -1,21 +1,21 @@
-//! Joins a value to the ETag of the version that it replaces, such as one that an HTTP client sent.
+//! Combines a value with the ETag of the version that it replaces, such as one that an HTTP client sent.
 
 use super::{Stored, TableEntity};
 use crate::row::{ETag, Row};
 
 impl<T: TableEntity> Stored<T> {
-    /// Returns the value as the version of the entity that has this ETag, such as one that an HTTP client sent
-    /// in `If-Match`. Its keys are those of the value. Nothing is read.
+    /// Combines a value with the ETag of the stored version that you want to replace, such as an `If-Match` header
+    /// from an HTTP client. The keys are taken from the value. Nothing is read.
     ///
-    /// [`replace`](crate::Table::replace) and [`delete`](crate::Table::delete) of it are one request where nothing else
-    /// hangs on the entity: no copies, lists, blobs or parts, no `{..:hmac}` in its keys, and, for a replacement,
-    /// `drop_unknown`, since any other replacement keeps the properties that the struct does not declare. Otherwise the
-    /// entity is read first. Either way a store that holds another version fails the write with
-    /// `is_precondition_failed`, and nothing is written. [`patch`](crate::Table::patch) always reads first.
+    /// [`replace`](crate::Table::replace) and [`delete`](crate::Table::delete) of the result cost one request if the
+    /// entity consists of a single row: no copies, lists, blobs or parts, and no `{..:hmac}` in its keys. A replacement
+    /// also needs `drop_unknown`, because it otherwise keeps the properties that the struct does not declare. In all other
+    /// cases the entity is read first. If the store has another version, the write fails with `is_precondition_failed` and
+    /// nothing is written. [`patch`](crate::Table::patch) always reads first.
     ///
-    /// An ETag is sent as it is: one that a proxy has made strong (`"x"` for `W/"x"`) matches no version. `*` is not an ETag: use
-    /// [`replace_any`](crate::Table::replace_any) or [`delete_at`](crate::Table::delete_at). A value whose keys are invalid
-    /// fails the write.
+    /// The ETag is sent unchanged. An ETag that a proxy has made strong (`"x"` for `W/"x"`) matches no version. `*` is not
+    /// an ETag: use [`replace_any`](crate::Table::replace_any) or [`delete_at`](crate::Table::delete_at) instead. If the
+    /// value's keys are invalid, the write fails.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -34,7 +34,7 @@ impl<T: TableEntity> Stored<T> {
     /// # }
     /// ```
     pub fn under(value: T, etag: impl Into<ETag>) -> Self {
-        // A verb encodes the value again and reports why it cannot be.
+        // The verb encodes the value again and reports its error.
         let row = value.to_row().unwrap_or_else(|_| Row::without_keys());
         Self::from_caller(value, row.with_etag(etag.into()))
     }

@@ -1,5 +1,5 @@
-//! Properties of stored rows that no version of the struct declares, such as a field that a newer program
-//! added. Writes of an entity that was read keep them, unless the struct drops them.
+//! Properties of stored rows that no version of the struct declares, such as a field that a newer program added.
+//! Writes of an entity that was read keep them, unless the struct drops them.
 
 use super::{
     ColumnSchema, EntityRows, RowVersion, Schema,
@@ -11,10 +11,9 @@ use crate::{
     row::{Row, is_operation_id},
 };
 
-/// The bytes with which an encrypted value begins: two of the format, and its suite
-/// (`docs/envelope.md`).
+/// The first bytes of an encrypted value: two for the format, one for the suite (`docs/envelope.md`).
 const ENVELOPE: [u8; 3] = [0xae, 0x7e, 0x01];
-/// Bytes of the shortest encrypted value: header, nonce, tag and one byte of text.
+/// The number of bytes in the shortest encrypted value: header, nonce, tag and one byte of text.
 const SHORTEST_ENVELOPE: usize = 11 + 24 + 16 + 1;
 
 /// The properties of a primary that no version of the struct declares.
@@ -27,15 +26,14 @@ impl UnknownProperties {
         self.0.is_empty()
     }
 
-    /// Returns the name of the first value that is still encrypted, because this program has no encryption
-    /// keys. Such a value cannot be written to another row: it is bound to the PartitionKey and RowKey of its
-    /// own row.
+    /// Returns the name of the first value that is still encrypted because this program has no encryption keys. Such a
+    /// value cannot be written to another row, because it is bound to the PartitionKey and RowKey of its own.
     pub(crate) fn first_undecrypted_name(&self) -> Option<&str> {
         self.0.iter().find(|(_, value)| is_encrypted(value)).map(|(name, _)| name.as_str())
     }
 
-    /// Returns a row with the undeclared properties added. If `is_copy` is set, leaves out the encrypted
-    /// properties: their values can only be decrypted in the primary row.
+    /// Returns the row with the undeclared properties added. If `is_copy` is set, omits encrypted properties, which
+    /// can only be decrypted in the primary row.
     fn add_to_row(&self, row: &Row, is_copy: bool) -> Result<Row> {
         let mut out = Row::build(row.partition_key(), row.row_key());
         let mut properties = row.properties();
@@ -50,13 +48,13 @@ impl UnknownProperties {
         Ok(out.finish()?.inherit_encrypted_names_of(row))
     }
 
-    /// Returns a primary row with the undeclared properties added.
+    /// Returns the primary row with the undeclared properties added.
     pub(crate) fn added_to_primary(&self, row: Row) -> Result<Row> {
         if self.is_empty() { Ok(row) } else { self.add_to_row(&row, false) }
     }
 
-    /// Adds the undeclared properties to every full copy among the rows of an entity, and returns the
-    /// rows. A copy that stores only some properties gets none.
+    /// Adds the undeclared properties to every full copy among an entity's rows and returns the rows. Does not add
+    /// them to copies with only some properties.
     pub(crate) fn added_to_copies(&self, mut rows: EntityRows) -> Result<EntityRows> {
         if self.is_empty() {
             return Ok(rows);
@@ -82,13 +80,13 @@ fn is_encrypted(value: &Value) -> bool {
 }
 
 impl Schema {
-    /// Returns the properties of a primary that no version declares. Returns no properties if the struct drops
-    /// them. If the struct, or the version that wrote the row, has a field for them, returns only the
-    /// properties that the library itself writes.
+    /// Returns the properties of a primary that no version declares, or none if the struct drops them. If the struct,
+    /// or the version that wrote the row, has a field for them, returns only the properties that the library itself
+    /// writes.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged row.
+    /// Fails with `is_corrupt` for a damaged row.
     pub(crate) fn unknown_of(&'static self, primary: &Row) -> Result<UnknownProperties> {
         let mut unknown = Vec::new();
         if self.drops_unknown {
@@ -105,7 +103,7 @@ impl Schema {
             }
         }
         if !unknown.is_empty() && self.older.is_some() {
-            // A struct of an older version that held them itself has taken them over.
+            // An older version's struct with a field for them has passed them on to this version.
             if let Some(RowVersion::Known(writer)) = self.version_of_primary(primary)?
                 && writer.holds_extra
             {
@@ -115,27 +113,27 @@ impl Schema {
         Ok(UnknownProperties(unknown))
     }
 
-    /// Returns whether a write of a stored entity leaves out what no version declares: the struct says
-    /// so, or holds such properties itself.
+    /// Returns whether writes of a stored entity omit undeclared properties, because the struct drops them or has a
+    /// field for them.
     const fn loses_unknown(&self) -> bool {
         self.drops_unknown || self.holds_extra
     }
 
-    /// Returns whether a property is one that no version declares, and that writes of the entity keep.
+    /// Returns whether a property is undeclared in every version and kept by writes of the entity.
     pub(crate) fn keeps_unknown_property(&'static self, property: &str) -> bool {
         !self.loses_unknown() && !self.is_declared(property)
     }
 
-    /// Returns whether some version has remote copies or lists: in other partitions, tables or blobs.
+    /// Returns whether any version has remote copies or lists, in other partitions, tables or blobs.
     fn has_remote_family(&'static self) -> bool {
         self.versions().any(|schema| schema.families.iter().any(|family| family.is_remote))
     }
 
-    /// Returns whether a version declares the property, or the library writes it.
+    /// Returns whether any version declares the property, or the library writes it.
     fn is_declared(&'static self, name: &str) -> bool {
         name == MOVING
             || name == MOVED_BY
-            // Only remote copies have them. Where there are none, an entity may have such fields.
+            // Only remote copies have these properties. Otherwise an entity may have fields of these names.
             || OWNER.contains(&name) && self.has_remote_family()
             || self.versions().any(|schema| {
                 is_among(schema.columns, name)
@@ -145,7 +143,7 @@ impl Schema {
     }
 }
 
-/// Returns whether one of the columns, or the token beside it, has this name.
+/// Returns whether one of the columns, or the blind token of one, has this name.
 fn is_among(columns: &[ColumnSchema], name: &str) -> bool {
     columns.iter().any(|column| column.holds_property(name))
 }

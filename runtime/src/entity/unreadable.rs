@@ -1,5 +1,5 @@
-//! Derives where the copies, list entries and blobs of an entity are from a primary that does not decode:
-//! key by key, from single properties. A field that no key has may be damaged.
+//! Finds the copies, list entries and blobs of an entity from a primary that does not decode. Derives each key from
+//! single properties, because a field that is in no key may be damaged.
 
 use super::{
     Blob, BlobFieldValue, CopyRow, EntityRows, ListEntry, RemoteListKeys, RowVersion, Schema,
@@ -13,15 +13,15 @@ use crate::{
 };
 
 impl Schema {
-    /// Returns the rows of an entity whose primary does not decode. They have keys only, which may contain
-    /// placeholders for blind tokens. Leaves out rows whose keys need a damaged property: a check finds
-    /// these. Returns `None` if the row is no primary of a version that this program knows.
+    /// Returns the rows of an entity whose primary does not decode. The rows only have keys, which may contain
+    /// placeholders for blind tokens. Omits rows whose keys need a damaged property; a check finds these. Returns
+    /// `None` if the row is not a primary of a version that this program knows.
     ///
-    /// An index with a condition may lack the copy that is returned for it.
+    /// For an index with a condition, a returned copy may not exist.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged row.
+    /// Fails with `is_corrupt` for a damaged row.
     pub(crate) fn rows_of_unreadable(&'static self, primary: &Row) -> Result<Option<EntityRows>> {
         let Some(RowVersion::Known(writer)) = self.version_of_primary(primary)? else {
             return Ok(None);
@@ -46,7 +46,7 @@ struct KeysInFamily {
 }
 
 impl KeysInFamily {
-    /// Derives the keys in `family` from a primary of the row family `own`.
+    /// Derives the keys in `family` from a primary of row family `own`.
     fn of_primary(own: &'static Family, family: &'static Family, primary: &Row) -> Result<Self> {
         Ok(Self {
             // A local row is in the primary's partition.
@@ -79,7 +79,7 @@ fn add_row(rows: &mut EntityRows, family: &'static Family, keys: KeysInFamily) -
     Ok(())
 }
 
-/// Writes a key, each part from the property of its field or from the primary's own keys.
+/// Writes a key. Takes each part from the property of its field or from the primary's own keys.
 fn write_key(
     own: &'static Family,
     template: &'static Template,
@@ -93,7 +93,7 @@ fn write_key(
     key.finish()
 }
 
-/// Appends the text of a part to a key, not yet escaped.
+/// Appends the unescaped text of a part to a key.
 fn push_part(
     own: &'static Family,
     part: &Part,
@@ -109,7 +109,7 @@ fn push_part(
     if let Some(stored) = primary.get(part.field).map_err(damaged)? {
         return (part.codec.encode)(part.form, stored, out);
     }
-    // The primary's keys hold the field in another form.
+    // The primary's keys contain the field in a different form.
     let Some((held, text)) = own.part_restoring(part.field, partition_key, row_key)? else {
         return Err(InvalidValue::new("the row does not hold the field"));
     };
@@ -117,13 +117,13 @@ fn push_part(
     (part.codec.encode)(part.form, value.as_ref(), out)
 }
 
-/// Returns the blobs to which a primary points, by their names alone.
+/// Returns the blobs that a primary points to. Only their names are known.
 fn stored_blobs(writer: &'static Schema, primary: &Row) -> Result<Vec<BlobFieldValue>> {
     let mut blobs = Vec::new();
     for names in writer.blobs {
         if let Some(ValueRef::String(name)) = primary.get(names.name)? {
             let blob = Blob::stored(name, 0, [0; 32], "");
-            // The schema does not name the field, for which the property serves as well.
+            // The schema does not contain the field's name. The property name is an adequate substitute.
             blobs.push(BlobFieldValue { field: names.name, names, blob });
         }
     }

@@ -1,5 +1,5 @@
-//! Defines access paths without their type: the keys that a path builder gathers ([`PathDraft`]) and the
-//! finished path ([`Access`]).
+//! Defines untyped access paths: the keys that a path builder gathers ([`PathDraft`]) and the finished path
+//! ([`Access`]).
 
 use std::ops::Bound;
 
@@ -15,34 +15,34 @@ use crate::{
     },
 };
 
-/// A path without its type: a row family, and which keys of it.
+/// An untyped path: a row family and the selected keys.
 #[derive(Debug, Clone)]
 pub struct Access {
     pub(crate) family: Option<&'static Family>,
     pub(crate) keys: Keys,
     pub(crate) parts: GivenParts,
     pub(crate) fault: Option<KeyFault>,
-    /// The draft that the keys were made from. `None` unless the keys lack blind tokens, which a verb adds to
-    /// the draft.
+    /// The draft that the keys were made from. Only present if the keys lack blind tokens, which a verb adds to the
+    /// draft.
     pub(crate) open: Option<Box<PathDraft>>,
-    /// The times that the path selects, which name its tables if the entity's are dated.
+    /// The times that the path selects. They determine the tables if the entity has dated tables.
     pub(crate) window: Option<TimeWindow>,
 }
 
 /// The parts of the keys that a path gives.
 #[derive(Debug, Clone)]
 pub(crate) enum GivenParts {
-    /// None: the path was made of keys.
+    /// None: the path was made from keys.
     None,
     /// All parts of the PartitionKey, which is in the path's keys.
     OfPartition,
     /// All parts of both keys, which are in the path's keys.
     OfBoth,
-    /// All that the drafts hold.
+    /// All parts that the drafts contain.
     OfDrafts(Box<KeyDrafts>),
 }
 
-/// Both keys of a path while their parts are given.
+/// Both keys of a path while it is being built.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyDrafts {
     partition: KeyDraft,
@@ -50,7 +50,7 @@ pub(crate) struct KeyDrafts {
 }
 
 impl Access {
-    /// Creates the path to the rows that keys select, of a row family if one is known.
+    /// Creates the path to the rows that the keys select. `family` is their row family, if it is known.
     pub(crate) const fn of_keys(family: Option<&'static Family>, keys: Keys) -> Self {
         Self { family, keys, parts: GivenParts::None, fault: None, open: None, window: None }
     }
@@ -59,7 +59,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// `is_invalid`, naming the field, for the first value that does not fit its part.
+    /// Fails with `is_invalid` and the field's name for the first value that does not fit its part.
     pub fn checked_keys(&self) -> Result<&Keys> {
         match &self.fault {
             None => Ok(&self.keys),
@@ -67,8 +67,8 @@ impl Access {
         }
     }
 
-    /// Returns the keys without the path. An error of the path is kept in the keys, and the verb that gets the
-    /// keys reports it.
+    /// Returns the keys without the path. Keeps an error of the path in the keys, and the verb that receives them
+    /// fails with it.
     pub(crate) fn into_keys(self) -> Keys {
         let fault = self.fault.or_else(|| {
             let message =
@@ -79,19 +79,19 @@ impl Access {
         Keys { fault, ..self.keys }
     }
 
-    /// Returns whether blind tokens are missing in the keys, which only a verb can make.
+    /// Returns whether the keys lack blind tokens, which only a verb can make.
     pub(crate) fn needs_key_tokens(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Returns the row family that the path leads to: `family`, or else the family of the draft in `open`.
-    /// Returns `None` for keys that were made without a path.
+    /// Returns the row family that the path leads to: `family`, or else the family of the draft in `open`. Returns
+    /// `None` for keys that were made without a path.
     pub(crate) fn family_of_path(&self) -> Option<&'static Family> {
         self.family.or_else(|| self.open.as_deref().map(PathDraft::family))
     }
 
-    /// Returns the text that the path gives for part number `part` of its keys, as it stands in the key.
-    /// The PartitionKey's parts come first.
+    /// Returns the text of part number `part` in the path's keys, as the key contains it. The parts of the
+    /// PartitionKey come first.
     pub(crate) fn given_part(&self, part: usize) -> Option<&str> {
         let family = self.family?;
         let in_row = part.checked_sub(family.partition.parts().count());
@@ -108,8 +108,8 @@ impl Access {
         }
     }
 
-    /// Returns the path with blind tokens in place of their placeholders. `token` makes a blind
-    /// token from a field's name and value.
+    /// Replaces the placeholders in the path by blind tokens. `token` makes a blind token from a field's name and
+    /// value.
     pub(crate) fn with_tokens(
         &self,
         token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
@@ -124,7 +124,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` for keys that the service refuses.
+    /// Fails with `is_invalid` or `is_too_large` for keys that the service refuses.
     pub fn point(&self) -> Result<(&str, &str)> {
         let (partition_key, row_key) = self.checked_keys()?.as_point().unwrap_or_default();
         crate::limits::check_key("PartitionKey", partition_key)?;
@@ -133,21 +133,21 @@ impl Access {
     }
 }
 
-/// The keys that a path builder has gathered so far. Builders never fail: the draft keeps the first
-/// value that does not fit, and the verb that gets the path returns its error.
+/// The keys that a path builder has gathered so far. Builders never fail. The draft keeps the first value that
+/// does not fit, and the verb that receives the path returns its error.
 #[derive(Debug, Clone)]
 pub struct PathDraft {
     family: &'static Family,
     keys: KeyDrafts,
-    /// The bounds of the first RowKey part that is not given.
+    /// The bounds of the first RowKey part without a value.
     bounds: Option<Bounds>,
-    /// Secret values, each with the index of its part. The verb makes their blind tokens.
+    /// Secret values with the index of their part. The verb makes their blind tokens.
     secrets: Vec<(usize, BlindValue)>,
     fault: Option<KeyFault>,
     window: Option<TimeWindow>,
 }
 
-/// The sides of a part's values at the lower and the upper bound of a range of its texts.
+/// The positions of a part's values at the lower and the upper bound of a range of texts.
 const ASCENDING: (Side, Side) = (Side::Below, Side::Above);
 
 /// Bounds of one part of the RowKey, as texts of that part.
@@ -168,7 +168,7 @@ impl PathDraft {
         Self { family, keys, bounds: None, secrets: Vec::new(), fault: None, window: None }
     }
 
-    /// Returns the row family whose keys are gathered.
+    /// Returns the row family of the keys.
     pub const fn family(&self) -> &'static Family {
         self.family
     }
@@ -196,8 +196,8 @@ impl PathDraft {
         }
     }
 
-    /// Ends a part that was begun in its key's draft. An error is kept for the verb, and the part is
-    /// empty, so that the path keeps its cost class.
+    /// Ends a part that was begun in its key's draft. Keeps an error for the verb. The part is then empty, which
+    /// preserves the path's cost class.
     fn end_part(&mut self, part: usize, encoded: Result<(), InvalidValue>) {
         let (draft, at) = self.draft_of_part(part);
         if let Err(invalid) = draft.end_part(at, encoded) {
@@ -206,14 +206,14 @@ impl PathDraft {
         }
     }
 
-    /// Keeps the first value that does not fit, for the verb.
+    /// Keeps the first value that does not fit for the verb.
     fn keep_first_fault(&mut self, template: &Template, at: usize, invalid: InvalidValue) {
         let field = template.parts().nth(at).map_or("", |part| part.field);
         self.fault.get_or_insert_with(|| KeyFault::new(field, invalid));
     }
 
-    /// Fixes a part to a value. Parts are counted from 0, the parts of the PartitionKey first. An error of
-    /// `encode` is kept for the verb.
+    /// Fixes a part to a value. Parts are counted from 0, starting with the PartitionKey. Keeps an error of `encode`
+    /// for the verb.
     #[must_use]
     pub fn set_part(
         mut self,
@@ -226,8 +226,8 @@ impl PathDraft {
         self
     }
 
-    /// Selects the table of one time, the value of `field`. Generated code calls it for dated tables. An error
-    /// is kept for the verb.
+    /// Selects the table of a single time, the value of `field`. Called by generated code for dated tables. Keeps an
+    /// error for the verb.
     #[must_use]
     pub fn in_table_of(mut self, field: &'static str, time: Result<Ticks, InvalidValue>) -> Self {
         match time {
@@ -239,8 +239,8 @@ impl PathDraft {
         self
     }
 
-    /// Selects the tables of a window of times of `field`, from `from`, included, to `until`, excluded. An
-    /// error is kept for the verb.
+    /// Selects the tables of a window of times of `field`, from `from` (inclusive) to `until` (exclusive). Keeps an
+    /// error for the verb.
     #[must_use]
     pub fn between_tables(
         mut self,
@@ -263,7 +263,7 @@ impl PathDraft {
         self
     }
 
-    /// Fixes a part by the encoder of its form, such as [`KeyPart::encode`](crate::key::KeyPart).
+    /// Fixes a part with the encoder of its form, such as [`KeyPart::encode`](crate::key::KeyPart).
     #[must_use]
     pub fn set_value_part<T>(
         self,
@@ -274,7 +274,7 @@ impl PathDraft {
         self.set_part(part, |out| encode(value, out))
     }
 
-    /// Fixes a part to an argument of a path step, by the encoder of its form.
+    /// Fixes a part to the argument of a path step, with the encoder of the part's form.
     #[must_use]
     pub fn set_input_part<T>(
         self,
@@ -285,7 +285,7 @@ impl PathDraft {
         self.set_part(part, |out| value.encode_input(encode, out))
     }
 
-    /// Fixes a part in the form `{f:06}` to an argument of a path step.
+    /// Fixes a part in the form `{f:06}` to the argument of a path step.
     #[must_use]
     pub fn set_padded_input_part<T>(
         self,
@@ -329,8 +329,8 @@ impl PathDraft {
         })
     }
 
-    /// Fixes a part in the form `{f:bucket(n)}` to the bucket of a value: a number below `count`, from a hash
-    /// of the value's text.
+    /// Fixes a part in the form `{f:bucket(n)}` to the bucket of a value: a number below `count`, from a hash of the
+    /// value's text.
     #[must_use]
     pub fn set_bucket_part<T>(
         self,
@@ -347,7 +347,7 @@ impl PathDraft {
         })
     }
 
-    /// Fixes a part in the form `{f:bucket(n)}` to the bucket `number`, which is below `count`.
+    /// Fixes a part in the form `{f:bucket(n)}` to bucket `number`, which is below `count`.
     #[must_use]
     pub fn set_bucket_number_part(self, part: usize, number: u32, count: u32) -> Self {
         self.set_part(part, |out| {
@@ -356,8 +356,8 @@ impl PathDraft {
         })
     }
 
-    /// Requires that a key part is the blind token of a secret value. The token itself is made
-    /// later, by the verb that is given the path, because that needs the index key.
+    /// Requires that a key part is the blind token of a secret value. The verb that receives the path makes the token
+    /// later, because that needs the index key.
     #[must_use]
     pub fn set_token_part(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
         let (template, at) = self.template_of_part(part);
@@ -374,8 +374,8 @@ impl PathDraft {
         })
     }
 
-    /// Replaces the placeholders in the path's keys by blind tokens: keyed hashes of secret values.
-    /// `token` makes one from a field's name and value.
+    /// Replaces the placeholders in the path's keys by blind tokens, which are keyed hashes of secret values. `token`
+    /// makes one from a field's name and value.
     fn with_tokens(mut self, token: impl Fn(&str, ValueRef<'_>) -> Result<String>) -> Result<Self> {
         for (part, value) in std::mem::take(&mut self.secrets) {
             let (template, at) = self.template_of_part(part);
@@ -387,8 +387,8 @@ impl PathDraft {
         Ok(self)
     }
 
-    /// Restricts the path to rows whose key part lies between two values. The encoded texts of the part
-    /// must sort as its values do.
+    /// Restricts the path to rows whose key part is between two values. The encoded texts must sort in the order of
+    /// the values.
     pub fn between<T, E, V, const LAST: bool>(
         self,
         part: usize,
@@ -398,8 +398,8 @@ impl PathDraft {
         Range::from_path_draft(self.bound_part(part, range.bounds(), ASCENDING, encode))
     }
 
-    /// Bounds a part. A bound may be a value that the part cannot hold: it bounds nothing if all values of the
-    /// part are on the side that it includes, and makes the range empty otherwise.
+    /// Sets bounds on a part. A bound may be a value that the part cannot hold. If all values of the part are on
+    /// its included side, it has no effect; otherwise the range is empty.
     fn bound_part<T>(
         mut self,
         part: usize,
@@ -416,9 +416,9 @@ impl PathDraft {
         self
     }
 
-    /// Encodes one bound of a part. If the value lies beyond all values that the part can hold, on the side
-    /// `open`, the bound excludes nothing: returns `Bound::Unbounded`. If the value lies beyond them on the
-    /// other side, the range is empty: returns `None`.
+    /// Encodes one bound of a part. The value may be beyond all values that the part can hold. On the side `open`, the
+    /// bound then excludes nothing, and `Bound::Unbounded` is returned. On the other side the range is empty, and
+    /// `None` is returned.
     fn encode_bound<T>(
         &mut self,
         part: usize,
@@ -438,7 +438,7 @@ impl PathDraft {
                     Some(_) => return None,
                     None => {
                         self.keep_first_fault(template, at, invalid);
-                        // Empty text, so that the path keeps its cost class.
+                        // An empty text preserves the path's cost class.
                         Bound::Included(String::new())
                     }
                 }
@@ -446,7 +446,7 @@ impl PathDraft {
         })
     }
 
-    /// Bounds a part in the form `{f:06}`.
+    /// Sets bounds on a part in the form `{f:06}`.
     pub fn between_width<T, E, V, const LAST: bool>(
         self,
         part: usize,
@@ -461,7 +461,7 @@ impl PathDraft {
         )
     }
 
-    /// Bounds a part in a date form.
+    /// Sets bounds on a part in a date form.
     pub fn between_date<T, E, V, const LAST: bool>(
         self,
         part: usize,
@@ -474,8 +474,8 @@ impl PathDraft {
         }))
     }
 
-    /// Bounds a part whose values are written in descending order: the lower bound of the values is the
-    /// upper bound of their texts, and the other way round.
+    /// Sets bounds on a part whose values are written in descending order. The lower bound of the values becomes the
+    /// upper bound of the texts, and vice versa.
     pub fn between_descending<T, E, V, const LAST: bool>(
         self,
         part: usize,
@@ -487,7 +487,7 @@ impl PathDraft {
         Range::from_path_draft(self.bound_part(part, (upper, lower), sides, encode))
     }
 
-    /// Bounds a text part by a prefix, converted to lower case if the part is.
+    /// Restricts a text part to a prefix, which is converted to lower case if the part is.
     pub fn starting_with<T, E, V>(
         self,
         part: usize,
@@ -509,7 +509,7 @@ impl PathDraft {
         self
     }
 
-    /// Converts the bounds of a part to bounds of the RowKey.
+    /// Converts the bounds of a part into bounds of the RowKey.
     fn row_bounds(
         &self,
         part: usize,
@@ -538,8 +538,8 @@ impl PathDraft {
         (lower, upper)
     }
 
-    /// Returns the text that all RowKeys of the path begin with: literals and fixed parts, up to
-    /// the first part that is not given.
+    /// Returns the common prefix of all RowKeys of the path: literals and fixed parts, up to the first part without
+    /// a value.
     fn row_prefix(&self) -> String {
         self.keys.row.clone().into_prefix()
     }
@@ -566,7 +566,7 @@ impl PathDraft {
             },
         };
         let partition = Some(self.keys.partition.into_prefix());
-        // Its parts hold no character that the service forbids: they are escaped.
+        // Its parts are escaped and contain no character that the service forbids.
         let keys = Keys { partition, rows, fault: None };
         Access {
             family: Some(self.family),

@@ -1,19 +1,19 @@
-//! Converts what the function of `validate = path` returns.
+//! Converts the result of the function from `validate = path`.
 
 use crate::error::BoxError;
 
-/// What a function of `#[table(validate = path)]` returns: `Result<(), E>`, where `E` is an error.
+/// The result of a function from `#[table(validate = path)]`: `Result<(), E>`, where `E` is an error.
 #[diagnostic::on_unimplemented(
     message = "a `validate` function returns `Result<(), E>`, found `{Self}`",
     label = "this function returns `{Self}`",
     note = "write `fn(&self) -> Result<(), BoxError>`, which returns `Ok(())` for an entity that may be written"
 )]
 pub trait ValidateOutcome {
-    /// Converts the error to a boxed one.
+    /// Boxes the error.
     ///
     /// # Errors
     ///
-    /// Returns the function's error.
+    /// Fails with the function's error.
     fn into_result(self) -> Result<(), BoxError>;
 }
 

@@ -1,5 +1,4 @@
-//! Reads rows of an older version as the struct of that version, and upgrades the value to the
-//! present struct.
+//! Reads rows of an older version as that version's struct, and upgrades the value to the current struct.
 
 use super::{EntityRows, FromRow, Recognition, Schema, TableEntity};
 use crate::{
@@ -8,8 +7,7 @@ use crate::{
     row::Row,
 };
 
-/// A struct that the struct of an older version converts to. Every type with `TryFrom<Old>`
-/// implements it.
+/// A struct that an older version's struct can be converted to. Implemented for every type with `TryFrom<Old>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be made of `{Old}`",
     label = "no conversion from it",
@@ -20,7 +18,7 @@ pub trait UpgradeFrom<Old>: Sized {
     ///
     /// # Errors
     ///
-    /// Returns the error of the conversion.
+    /// Fails with the error of the conversion.
     fn upgrade(old: Old) -> Result<Self, BoxError>;
 }
 
@@ -31,12 +29,12 @@ impl<Old, New: TryFrom<Old, Error: Into<BoxError>>> UpgradeFrom<Old> for New {
     }
 }
 
-/// Reads an entity of an older version and converts it to the newer one. Code that `upgrade_from`
-/// generates calls it.
+/// Reads an entity of an older version and converts it to the newer one. Called by code that `upgrade_from`
+/// generates.
 ///
 /// # Errors
 ///
-/// `is_decode` if the row does not fit its version, or if the conversion fails.
+/// Fails with `is_decode` if the row does not fit its version, or if the conversion fails.
 pub fn upgrade_older<Old: TableEntity, New: TableEntity>(
     row: &Row,
     family: &str,
@@ -53,13 +51,13 @@ pub fn upgrade_older<Old: TableEntity, New: TableEntity>(
         .map_err(|reason| upgrade_error(Old::SCHEMA, New::SCHEMA, version, reason))
 }
 
-/// Returns the error of an entity that cannot be converted from an older version.
+/// Returns the error for an entity that cannot be converted from an older version.
 fn upgrade_error(old: &Schema, new: &Schema, version: u32, reason: BoxError) -> Error {
     let message = format!(
         "version {version} of `{}` cannot be read as version {}",
         new.entity_type, new.version
     );
-    // The reason can quote values, which must not be shown where fields are encrypted.
+    // The reason may contain values, which must not be shown if fields are encrypted.
     if [old, new].iter().any(|schema| schema.is_sealed()) {
         let message = format!("{message}; why is not shown, as it has encrypted fields");
         return Error::new(ErrorKind::Decode, message);
@@ -67,12 +65,11 @@ fn upgrade_error(old: &Schema, new: &Schema, version: u32, reason: BoxError) -> 
     Error::new(ErrorKind::Decode, format!("{message}: {reason}")).with_source(reason)
 }
 
-/// Returns the rows that an entity of an older version is stored as. Code that `upgrade_from`
-/// generates calls it.
+/// Returns all rows of an entity of an older version. Called by code that `upgrade_from` generates.
 ///
 /// # Errors
 ///
-/// `is_decode` if the row does not fit its version.
+/// Fails with `is_decode` if the row does not fit its version.
 pub fn rows_of_older<Old: TableEntity>(
     row: &Row,
     family: &str,
@@ -84,12 +81,12 @@ pub fn rows_of_older<Old: TableEntity>(
     }
 }
 
-/// Returns the keys of the primary that a copy of an older version belongs to. Code that
-/// `upgrade_from` generates calls it.
+/// Returns the keys of the primary that a copy of an older version belongs to. Called by code that
+/// `upgrade_from` generates.
 ///
 /// # Errors
 ///
-/// `is_decode` if the copy does not fit its version.
+/// Fails with `is_decode` if the copy does not fit its version.
 pub fn owner_of_older<Old: TableEntity>(
     row: &Row,
     family: &str,
@@ -101,19 +98,18 @@ pub fn owner_of_older<Old: TableEntity>(
     }
 }
 
-/// Finds the row family `name` of primaries or copies in `schema`. Returns `None` if `schema` is of
-/// another version than `version`.
+/// Finds the row family `name` of primaries or copies in `schema`. Returns `None` if the version of `schema` is
+/// not `version`.
 fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
     let families: &'static [Family] = schema.families;
     let same = |family: &&Family| family.is_primary_or_copy() && family.name == name;
     (schema.version == version).then(|| families.iter().find(same)).flatten()
 }
 
-/// Reads a value from a row of another version of entity `E`. Returns `None` if the version is
-/// unknown.
+/// Reads a value from a row of another version of entity `E`. Returns `None` if the version is unknown.
 ///
-/// The entity is upgraded, and the value, which can be a projection, is read from the row that it
-/// would be stored as now.
+/// Upgrades the entity and reads the value, which may be a projection, from the row that would store the entity
+/// now.
 pub(crate) fn read_other_version<E: TableEntity, T: FromRow>(
     row: &Row,
     family: &str,
@@ -128,7 +124,7 @@ pub(crate) fn read_other_version<E: TableEntity, T: FromRow>(
     T::from_row(&current).map(Some)
 }
 
-/// Reads the entity from a row of `family`, in whichever version the row was written.
+/// Reads the entity from a row of `family`, whatever the row's version.
 pub(crate) fn read_any_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<E> {
     let Some(version) = other_version(E::SCHEMA, row, family)? else {
         return E::from_copy(row, family);
@@ -137,11 +133,11 @@ pub(crate) fn read_any_version<E: TableEntity>(row: &Row, family: &'static Famil
         .ok_or_else(|| E::SCHEMA.unknown_version_error(version))
 }
 
-/// Returns every row that the entity in `row` is stored as, by the version that wrote it.
+/// Returns every row of the entity in `row`, as the version that wrote `row` stores them.
 ///
 /// # Errors
 ///
-/// `is_unrecognized_entity` for an unknown version; `is_decode` if the row does not fit.
+/// Fails with `is_unrecognized_entity` for an unknown version, and with `is_decode` if the row does not fit.
 pub fn rows_of_any_version<E: TableEntity>(
     row: &Row,
     family: &'static Family,
@@ -153,16 +149,16 @@ pub fn rows_of_any_version<E: TableEntity>(
         .ok_or_else(|| E::SCHEMA.unknown_version_error(version))
 }
 
-/// Returns every row that the entity in a row of the current version is stored as.
+/// Returns every row of the entity in a row of the current version.
 fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static Family) -> Result<EntityRows> {
     let entity = E::from_copy(row, family)?;
     match family.kind {
         FamilyKind::Primary => {
-            // Full copies also hold the properties of the stored primary that no field declares.
+            // Full copies also contain the stored primary's properties that no field declares.
             let unknown = E::SCHEMA.unknown_of(row)?;
             unknown.added_to_copies(entity.rows_with(row.clone())?)
         }
-        // A copy has other keys than its primary, which is therefore built from the entity.
+        // A copy has other keys than its primary, so the primary is built from the entity.
         FamilyKind::Copy | FamilyKind::List => entity.rows(),
     }
 }
@@ -171,17 +167,17 @@ fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static Family) -> Result
 ///
 /// # Errors
 ///
-/// `is_unrecognized_entity` for an unknown version; `is_decode` if the row does not fit.
+/// Fails with `is_unrecognized_entity` for an unknown version, and with `is_decode` if the row does not fit.
 pub fn primary_in_current_form<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Row> {
     read_any_version::<E>(row, family)?.to_row()
 }
 
-/// Returns the keys of the primary that a copy of `family` and `version` belongs to, or `None` if
-/// the copy does not hold them.
+/// Returns the keys of the primary that a copy of `family` and `version` belongs to, or `None` if the copy does
+/// not contain them.
 ///
 /// # Errors
 ///
-/// `is_decode` if the copy does not fit its version.
+/// Fails with `is_decode` if the copy does not fit its version.
 pub fn owner_in_any_version<E: TableEntity>(
     copy: &Row,
     family: &'static Family,
@@ -194,7 +190,7 @@ pub fn owner_in_any_version<E: TableEntity>(
     }
 }
 
-/// Returns the version of a row, if it is another than the schema's.
+/// Returns the version of a row if it differs from the schema's.
 fn other_version(
     schema: &'static Schema,
     row: &Row,

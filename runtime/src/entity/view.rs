@@ -1,5 +1,5 @@
-//! Defines the kinds of rows that a path leads to (primary rows, full copies, partial copies, lists),
-//! which of them hold the whole entity, and which projections can be read from each.
+//! Defines the kinds of rows that a path leads to (primary rows, full copies, partial copies, lists), which of
+//! them hold the whole entity, and which projections can be read from each.
 
 use std::marker::PhantomData;
 
@@ -8,9 +8,9 @@ use super::Projection;
 /// The kind of rows that a path leads to: primary rows, full copies, partial copies or lists.
 pub trait View: 'static {}
 
-/// A kind of rows that hold the whole entity, so that the entity can be read from them.
+/// A kind of rows that hold the whole entity, which can therefore be read from them.
 ///
-/// A function that takes any path to whole entities names it: `impl Path<Entity = E, View: FullView>`.
+/// Use it as a bound in functions that take any path to whole entities: `impl Path<Entity = E, View: FullView>`.
 #[diagnostic::on_unimplemented(
     message = "this path may lead to partial copies",
     note = "a function that takes any path to whole entities is written `impl Path<Entity = E, View: FullView>`",
@@ -32,28 +32,28 @@ pub struct FullCopy;
 impl View for FullCopy {}
 impl FullView for FullCopy {}
 
-/// Rows that hold the whole entity, either primary rows or full copies. Ranges and partitions give this type,
-/// because a read need not distinguish the two. Writes have to, and take only points.
+/// Rows that hold the whole entity, either primary rows or full copies. Ranges and partitions have this kind,
+/// because reads need not distinguish the two. Writes do, and only take points.
 #[derive(Debug, Clone, Copy)]
 pub struct FullRow;
 
 impl View for FullRow {}
 impl FullView for FullRow {}
 
-/// Secondary-index copies that hold some of the entity's fields. `M` is a generated type that
-/// stands for the index and implements [`HoldsField`] per field.
+/// Secondary-index copies with some of the entity's fields. `M` is a generated type that represents the index and
+/// implements [`HoldsField`] for each field.
 #[derive(Debug, Clone, Copy)]
 pub struct PartialCopy<M>(PhantomData<fn() -> M>);
 
 impl<M: 'static> View for PartialCopy<M> {}
 
-/// Lists (index entities): each row holds the ids of many entities.
+/// Lists (index entities). Each row holds the ids of many entities.
 #[derive(Debug, Clone, Copy)]
 pub struct ListRows;
 
 impl View for ListRows {}
 
-/// A partial copy that holds one more field. `F` is the [`FieldNamed`] of the field.
+/// A partial copy that contains field `F`, which is a [`FieldNamed`].
 #[diagnostic::on_unimplemented(
     message = "the copies of `{Self}` do not hold the field `{F}`",
     label = "`{F}` is not in these copies",
@@ -61,8 +61,8 @@ impl View for ListRows {}
 )]
 pub trait HoldsField<F> {}
 
-/// The name of a field as a type, which a compiler's message shows: `FieldNamed<'a', 'g', 'e'>`. Shows the
-/// first 24 characters of the name; for a longer name, `REST` is a hash that distinguishes it.
+/// The name of a field as a type, for compiler messages: `FieldNamed<'a', 'g', 'e'>`. Contains the first 24
+/// characters of the name. For a longer name, `REST` is a hash that distinguishes it.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldNamed<
     const C00: char = '\0',
@@ -92,7 +92,7 @@ pub struct FieldNamed<
     const REST: u64 = 0,
 >;
 
-/// A projection whose fields are all held by the partial copy `M`.
+/// A projection whose fields are all in the partial copy `M`.
 #[diagnostic::on_unimplemented(
     message = "the copies of this index do not hold every field of `{Self}`",
     note = "add the missing field to `only(..)` of the index, or read the entity through another path"
