@@ -25,30 +25,29 @@ use crate::{
     worker::tables_with_open_work,
 };
 
-/// Number of tables that are created or deleted at a time.
+/// The number of tables that are created or deleted concurrently.
 const TABLES_IN_FLIGHT: usize = 8;
 
-/// The tables that [`Table::drop_before`] and [`Table::retain`] dropped, and those that they kept.
+/// The tables that [`Table::drop_before`] and [`Table::retain`] dropped or kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dropped {
-    /// The tables that are deleted, those of copies included, the oldest first.
+    /// The deleted tables, including tables of copies, oldest first.
     pub dropped: Vec<String>,
-    /// The old tables that have open work of the outbox: a worker has to finish it first. The next call
-    /// drops them.
+    /// Old tables with open outbox work, which a worker must finish first. The next call drops them.
     pub kept: Vec<String>,
 }
 
-/// The creation of dated tables, which [`Table::create_between`] makes and which runs when it is awaited.
+/// A creation of dated tables. [`Table::create_between`] returns it, and it runs when it is awaited.
 #[must_use = "nothing is created before it is awaited"]
 #[derive(Debug)]
 pub struct CreateTables<E> {
     table: Table<E>,
-    /// The error of the window if it has none.
+    /// The periods, or the error for an invalid window.
     periods: Result<Option<PeriodsToCreate>>,
     allows_many: bool,
 }
 
-/// The periods from the first to the last, whose tables are created.
+/// The first and the last period for which tables are created.
 #[derive(Debug, Clone, Copy)]
 struct PeriodsToCreate {
     dated: &'static DatedTables,
@@ -57,7 +56,7 @@ struct PeriodsToCreate {
 }
 
 impl<E> CreateTables<E> {
-    /// Allows more than 10,000 tables, which are refused otherwise: a mistaken year makes millions.
+    /// Allows more than 10,000 tables, which are refused by default: a mistyped year would create millions.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -94,7 +93,7 @@ impl<E: TableEntity> CreateTables<E> {
             return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
         }
         let store = self.table.client().store();
-        // Read first: a table below the floor would be dropped again by the next call.
+        // Read the floor first: the next call would drop a table below it again.
         let floor = read_floor(store, dated).await?;
         let periods = std::iter::successors(Some(first), |period| dated.period_after(*period));
         let names = periods.take_while(|period| *period <= last).filter_map(|period| {
@@ -113,18 +112,18 @@ impl<E: TableEntity> CreateTables<E> {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Creates the dated tables of all periods in a window of times, with the tables of copies and lists,
-    /// unless they exist. Returns the number of entity tables that were created. The window's end is not part
-    /// of it; tables below the floor are left out.
+    /// Creates the dated tables for all periods in a window of times, with their tables of copies and lists, if
+    /// they do not exist. The window's end is exclusive. Tables below the floor are skipped. Returns the number
+    /// of entity tables that were created.
     ///
-    /// Costs one request for each table, and one for the floor. A table that the service has just made
-    /// is slow at first: make it before its first row comes.
+    /// Costs one request for each table, and one for the floor. The service is slow on a new table at first, so
+    /// create the table before its first row is written.
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for an entity without dated tables, a window that ends before it begins,
-    /// a window of more than 10,000 tables unless [`many_tables`](CreateTables::many_tables) allows it,
-    /// and a time that no table's name can hold.
+    /// Fails with `is_invalid` for an entity without dated tables, a window that ends before it begins, a window of
+    /// more than 10,000 tables unless [`many_tables`](CreateTables::many_tables) allows it, and a time that table
+    /// names cannot represent.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -147,8 +146,8 @@ impl<E: TableEntity> Table<E> {
         CreateTables { table: self.clone(), periods, allows_many: false }
     }
 
-    /// Returns how the tables are dated, and the first and the last period of a window; `None` for an empty
-    /// window.
+    /// Returns how the tables are dated, and the first and the last period of a window. Returns `None` for an
+    /// empty window.
     fn periods_to_create<T: DatePart>(&self, window: &Range<T>) -> Result<Option<PeriodsToCreate>> {
         let dated = self.all_dated_tables("create_between")?;
         let ticks = |time: &T| ticks_of(dated, time.to_ticks());
@@ -161,20 +160,19 @@ impl<E: TableEntity> Table<E> {
         Ok(periods.map(|(first, last)| PeriodsToCreate { dated, first, last }))
     }
 
-    /// Drops every table whose whole period is before a time. First raises the floor to that time's
-    /// period: no table below it is made again, and a write to one fails with `is_not_found`.
+    /// Drops every table whose whole period is before a time. First raises the floor to that time's period. Tables
+    /// below the floor are never created again, and a write to one fails with `is_not_found`.
     ///
-    /// A table with open work of the outbox is kept and reported; the next call drops it. Rows that are
-    /// written to a table while it is dropped go with it. If a request fails, call it again: what was
-    /// dropped stays so, and the floor stands.
+    /// A table with open outbox work is kept and reported, and the next call drops it. Rows that are written to a
+    /// table while it is being dropped are lost with it. If a request fails, call the verb again. Dropped tables
+    /// remain dropped, and the floor keeps its value.
     ///
-    /// Costs one request for each table, and about four more: two for the floor, one for the names of
-    /// the tables and one for the directory of open work, page by page.
+    /// Costs one request for each table, and about four more: two for the floor, one per page of the table names,
+    /// and one per page of the directory of open work.
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for an entity without dated tables, and with the first error of a
-    /// request.
+    /// Fails with `is_invalid` for an entity without dated tables, and with the first error of a request.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -199,13 +197,13 @@ impl<E: TableEntity> Table<E> {
         self.drop_tables_below(dated, dated.period_at(time), floor).await
     }
 
-    /// Drops every table that is older than a number of days, by the store's own date: a table is kept
-    /// if any time of the last `days` days belongs to it. Works as [`drop_before`](Self::drop_before).
+    /// Drops every table that is older than a number of days, by the store's own date. A table is kept if it
+    /// covers any time of the last `days` days. Works like [`drop_before`](Self::drop_before).
     ///
     /// # Errors
     ///
-    /// Fails as [`drop_before`](Self::drop_before) does, and with `is_unsupported` for a store that does
-    /// not tell its time.
+    /// Fails as [`drop_before`](Self::drop_before) does, and with `is_unsupported` for a store that does not
+    /// report its time.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -245,7 +243,7 @@ impl<E: TableEntity> Table<E> {
         floor: Floor,
     ) -> Result<Dropped> {
         let client = self.client();
-        // Before the tables are listed, so that a writer that makes one later finds the floor.
+        // Raise the floor before listing the tables: a writer that creates one later then finds the floor.
         raise_floor(client.store(), dated, floor_period, floor).await?;
         let all = client.tables().await?;
         let case = client.store().table_case();
@@ -262,22 +260,22 @@ impl<E: TableEntity> Table<E> {
             return Ok(Dropped::default());
         }
         let own: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
-        // Read after the floor rose: work that was recorded before is found here.
+        // Read after the floor was raised, to find all work that was recorded before.
         let open = match client.outbox().guards.guard_holds(Guard::OpenWorkKept) {
             true => tables_with_open_work(client, &own).await?,
             false => BTreeSet::new(),
         };
         let (kept, mut idle): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|(_, name)| open.contains(name));
-        // The copies of a table that stays have to stay too.
+        // The copies of a kept table must be kept too.
         copies.retain(|(period, _)| kept.iter().all(|(other, _)| other != period));
-        // The tables of copies are dropped last: a table of entities always has them beside it.
+        // Drop tables of copies last, because a table of entities must always have them.
         for tables in [&idle, &copies] {
             let names: Vec<String> = tables.iter().map(|(_, name)| name.clone()).collect();
             stream::iter(names)
                 .map(|name| async move {
                     match client.delete_table_if_exists(&name).await {
-                        // Another program drops it.
+                        // Another program is dropping it.
                         Err(error) if error.is_table_being_deleted() => Ok(()),
                         deleted => deleted.map(drop),
                     }
@@ -293,12 +291,11 @@ impl<E: TableEntity> Table<E> {
         Ok(Dropped { dropped, kept })
     }
 
-    /// Returns how the entity's dated tables are named. `verb` is the name of the caller's method,
-    /// for the error.
+    /// Returns how the entity's dated tables are named. `verb` is the caller's method, for the error.
     ///
     /// # Errors
     ///
-    /// `is_invalid` if they are not dated, or if the caller opened one of them.
+    /// Fails with `is_invalid` if the tables are not dated, or if the caller opened a single one.
     fn all_dated_tables(&self, verb: &str) -> Result<&'static DatedTables> {
         let message = match &E::SCHEMA.dated {
             Some(dated) if dated.template == self.name() => return Ok(dated),
@@ -313,8 +310,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Returns the names of the dated tables of copies and lists. The key is the text before the
-/// period, the value is the template of the whole name.
+/// Returns the names of the dated tables of copies and lists. Keys are the text before the period, values the
+/// templates of the whole names.
 fn prefixes_of_copies(schema: &Schema) -> BTreeMap<&'static str, &'static str> {
     let families: &'static [Family] = schema.families;
     let templates = families.iter().filter_map(|family| family.table);

@@ -1,4 +1,4 @@
-//! Writes the missing markers of rows that expire, so that workers find these rows.
+//! Writes missing expiry markers, which workers need to find expired rows.
 
 use crate::{
     edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
@@ -6,13 +6,12 @@ use crate::{
 };
 
 impl<E: TableEntity> Table<E> {
-    /// Writes the markers by which workers find the entities that expire, and returns the number of
-    /// these entities. To be called once after `expires = field` was declared for a table that has rows,
-    /// and after rows came by [`dynamic`](crate::Client::dynamic), an import, or a copy from another
-    /// store.
+    /// Writes the markers through which workers find expiring entities. Returns the number of these entities. Call
+    /// it once after you declare `expires = field` for a table that has rows, and after rows were written with
+    /// [`dynamic`](crate::Client::dynamic), by an import, or by a copy from another store.
     ///
-    /// Reads the table, or one dated table after the other: a request for each 1,000 rows that have a time,
-    /// and one for each partition and hour in which entities will be over. It can be repeated.
+    /// Reads the table, or each dated table. Costs one request for each 1,000 rows that can expire, and one for
+    /// each partition and hour in which entities expire. You can repeat it.
     ///
     /// # Errors
     ///
@@ -51,7 +50,7 @@ impl<E: TableEntity> Table<E> {
     /// Writes the markers for the rows of one table, and counts the rows that expire.
     async fn mark_rows(&self, found: &mut u64) -> Result<()> {
         let (schema, store) = (E::SCHEMA, self.client.store());
-        // The comparison leaves out rows without a time of expiry.
+        // The comparison excludes rows without a time of expiry.
         let filter = schema.expiry_comparison_filter(Comparison::Ge, Ticks::MIN_PROPERTY);
         let select = columns_with_system(Vec::new(), Some(schema));
         let mut pages = store.pages(&self.name, filter).with_columns(select);
@@ -63,7 +62,7 @@ impl<E: TableEntity> Table<E> {
             });
             let expiring: Vec<_> = expiring.collect();
             *found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
-            // Page by page: if it stops, the markers that are written stay valid.
+            // Page by page: if it stops, the markers written so far are valid.
             write_expiry_markers(self.client.outbox(), &self.name, expiring).await?;
         }
         Ok(())

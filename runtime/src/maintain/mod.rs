@@ -2,7 +2,7 @@
 //! new versions, report the sizes of partitions, create and drop dated tables, write missing expiry markers,
 //! free the unique keys of a deleted table.
 //!
-//! A file uses only the files whose `mod` lines stand above its own.
+//! A file uses only files whose `mod` lines come before its own.
 
 pub(crate) mod rows;
 pub(crate) mod outbox_writer;

@@ -1,5 +1,4 @@
-//! Writes dirty rows beside primaries, which name the remote copies and lists that workers have to
-//! examine.
+//! Writes dirty rows with primaries. They contain the remote copies and lists that workers have to examine.
 
 use crate::{
     batch::Operation,
@@ -16,19 +15,19 @@ use crate::{
     },
 };
 
-/// Most addresses in the dirty rows of one transaction. Each takes some KiB at most, and a request
-/// has 4 MiB.
+/// The maximum number of addresses in the dirty rows of one transaction. Each takes a few KiB at most, and a
+/// request may have 4 MiB.
 const ADDRESSES_PER_TRANSACTION: usize = 1_000;
 
 /// A write of one dirty row.
 pub(crate) struct DirtyRowOperation {
     pub(crate) operation: Operation,
-    /// Number of copies and lists that the dirty row names.
+    /// The number of copies and lists in the dirty row.
     pub(crate) addresses: usize,
 }
 
-/// Writes dirty rows in transactions of up to 99 rows and the fence. Only consecutive rows of one
-/// partition share a transaction. Returns how many addresses they name.
+/// Writes dirty rows in transactions of up to 99 rows and the fence. Only consecutive rows of one partition
+/// share a transaction. Returns how many addresses they contain.
 pub(crate) async fn record_dirty_rows<E: TableEntity>(
     table: &Table<E>,
     rows: impl IntoIterator<Item = DirtyRowOperation>,

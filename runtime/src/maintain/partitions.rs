@@ -1,4 +1,4 @@
-//! Reports how the rows and bytes of a table are spread over its partitions.
+//! Reports the rows and bytes in each of a table's partitions.
 
 use std::{
     cmp::Reverse,
@@ -16,11 +16,11 @@ use crate::{
     },
 };
 
-/// Partitions that a report names by default.
+/// The default number of partitions in a report.
 const DEFAULT_TOP: usize = 10;
 
-/// A scan of a table that finds its largest partitions, made by [`Client::partition_report`]. It
-/// runs when it is awaited.
+/// Scans a table for its largest partitions. [`Client::partition_report`] returns it, and it runs when it is
+/// awaited.
 #[must_use = "nothing is read before it is awaited"]
 pub struct PartitionScan {
     client: Client,
@@ -61,7 +61,7 @@ pub struct PartitionSize {
     pub rows: u64,
     /// Bytes of the rows, as the service counts them.
     pub bytes: u64,
-    /// The part of the table's rows that is in the partition, 0 to 1.
+    /// The share of the table's rows that are in the partition, 0 to 1.
     pub share: f64,
 }
 
@@ -69,8 +69,7 @@ pub struct PartitionSize {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct PartitionReport {
-    /// The largest partitions: the one with the most rows first, of equal ones the one with the most
-    /// bytes.
+    /// The largest partitions, sorted by rows, then by bytes.
     pub top: Vec<PartitionSize>,
     /// Partitions of the table.
     pub partitions: u64,
@@ -80,9 +79,8 @@ pub struct PartitionReport {
     pub bytes: u64,
     /// Requests that were sent.
     pub requests: u64,
-    /// Whether the whole table was read; `false` if the scan ended at its
-    /// [limit of requests](PartitionScan::most_requests). The last partition of such a scan may be
-    /// larger than the report says.
+    /// Whether the whole table was read. `false` if the scan ended at its
+    /// [limit of requests](PartitionScan::most_requests). Its last partition may then be larger than reported.
     pub is_whole: bool,
 }
 
@@ -99,11 +97,11 @@ impl fmt::Display for PartitionReport {
 }
 
 impl Client {
-    /// Reads a whole table and reports its largest partitions. A partition is served by one server
-    /// of the service, so a large partition that many writers share limits their speed.
+    /// Reads a whole table and reports its largest partitions. One server of the service handles each partition,
+    /// so a large partition limits the speed of its writers.
     ///
-    /// It costs one request for every 1,000 rows. Memory is for the partitions of the report alone,
-    /// except on a store that keeps no order.
+    /// Costs one request for every 1,000 rows. Only the reported partitions are kept in memory, except on stores
+    /// without an order.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -135,13 +133,13 @@ impl Client {
 }
 
 impl PartitionScan {
-    /// Sets how many partitions the report names; default 10.
+    /// Sets how many partitions are reported. The default is 10.
     pub fn top(self, partitions: usize) -> Self {
         Self { top: partitions, ..self }
     }
 
-    /// Ends the scan after this many requests, at least 1. A report of a part of the table says so in
-    /// [`is_whole`](PartitionReport::is_whole).
+    /// Ends the scan after this many requests, at least 1. If the table was not completely read,
+    /// [`is_whole`](PartitionReport::is_whole) of the report is `false`.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -199,16 +197,16 @@ type SizeOrder = (u64, u64, Reverse<String>);
 #[derive(Default)]
 struct PartitionSizes {
     top: usize,
-    /// Partitions that may get more rows; only the current one if the rows come in order.
+    /// Partitions that may have more rows. If rows come in order, only the current one.
     open: BTreeMap<String, (u64, u64)>,
-    /// The largest of the finished partitions, with the smallest of them on top.
+    /// The largest finished partitions, with the smallest of them on top.
     largest: BinaryHeap<Reverse<SizeOrder>>,
     partitions: u64,
 }
 
 impl PartitionSizes {
-    /// Counts a row and its bytes for its partition. Returns the row's size in bytes. `is_ordered` says
-    /// whether rows come in the order of their keys: then a new PartitionKey closes the partition before it.
+    /// Counts a row and its bytes for its partition. Returns the row's size in bytes. If `is_ordered` is set, rows
+    /// come in key order, and a new PartitionKey closes the previous partition.
     fn add_row(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
         let bytes = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);
         let partition_key = row.partition_key();
@@ -218,7 +216,7 @@ impl PartitionSizes {
             return Ok(bytes);
         }
         if is_ordered {
-            // In order, a new PartitionKey means that the one before is complete.
+            // In key order, a new PartitionKey means that the previous partition is complete.
             self.close_all_partitions();
         }
         self.partitions += 1;
@@ -226,14 +224,13 @@ impl PartitionSizes {
         Ok(bytes)
     }
 
-    /// Moves the open partitions, those that might have got more rows, to the finished ones, of which
-    /// it keeps the `top` with the most rows. Of partitions with equally many rows it keeps those with
-    /// more bytes, then those with the smaller PartitionKey.
+    /// Moves the open partitions to the finished ones. Keeps the `top` largest of these: first by rows, then by
+    /// bytes, then with the smaller PartitionKey.
     fn close_all_partitions(&mut self) {
         for (partition_key, (rows, bytes)) in std::mem::take(&mut self.open) {
             self.largest.push(Reverse((rows, bytes, Reverse(partition_key))));
             if self.largest.len() > self.top {
-                // The smallest is dropped, so that memory holds the reported ones only.
+                // Drop the smallest, to keep only the reported partitions in memory.
                 self.largest.pop();
             }
         }
@@ -242,7 +239,7 @@ impl PartitionSizes {
     fn into_report(mut self, progress: PartitionProgress) -> PartitionReport {
         self.close_all_partitions();
         let PartitionProgress { rows: all, bytes, requests } = progress;
-        // Sorted by the reversed order: the largest comes first.
+        // Sorted in reverse order, which puts the largest first.
         let top = self.largest.into_sorted_vec().into_iter().map(|Reverse(size)| {
             let (rows, bytes, Reverse(partition_key)) = size;
             #[allow(clippy::cast_precision_loss, reason = "a share needs no 52 bits")]

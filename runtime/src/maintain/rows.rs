@@ -1,5 +1,5 @@
-//! Reads and writes rows for maintenance: decrypts rows where possible, derives the copies and
-//! entries of a primary, and makes the write that fails if a primary has changed since it was read.
+//! Reads and writes rows for maintenance: decrypts rows where possible, derives a primary's copies and
+//! entries, and builds the write that fails if a primary has changed since it was read.
 
 use std::collections::HashMap;
 
@@ -15,13 +15,13 @@ use crate::{
     table::Table,
 };
 
-/// Decrypts rows of `at_table`. A copy of the entity's current version whose content does not decrypt or
-/// decode is returned as it is stored, so that a check finds it to differ from its primary and can repair it.
+/// Decrypts rows of `at_table`. A copy of the entity's current version that cannot be decrypted or decoded is
+/// returned in its stored form. A check then finds that it differs from its primary and can repair it.
 ///
 /// # Errors
 ///
-/// Fails if a row that is no such copy does not decrypt or decode. Fails for a copy too with an error of
-/// another kind, such as that of a key store that does not answer.
+/// Fails if any other row cannot be decrypted or decoded. Fails for any other kind of error, even for copies,
+/// such as a key store that does not answer.
 pub(crate) async fn decrypt_rows<E: TableEntity>(
     table: &Table<E>,
     at_table: &str,
@@ -33,7 +33,7 @@ pub(crate) async fn decrypt_rows<E: TableEntity>(
     let opened = table.client.store().sealing.open_rows(at_table, rows, read_as, None).await;
     let both = opened.into_iter().zip(stored);
     both.map(|(opened, stored)| match opened {
-        // Handed on as stored: it will differ from what its primary derives, and can be repaired.
+        // Returned as stored: it differs from what its primary derives and can be repaired.
         Err(error) if (error.is_decrypt() || error.is_decode()) && is_copy::<E>(&stored) => {
             Ok(stored)
         }
@@ -50,15 +50,15 @@ fn is_copy<E: TableEntity>(row: &Row) -> bool {
     )
 }
 
-/// Reads a row of the entity's table or of a table with its copies. Returns `None` if the row, or the
-/// table with copies, does not exist.
+/// Reads a row of the entity's table or of a table with its copies. Returns `None` if the row, or the table with
+/// copies, does not exist.
 pub(crate) async fn read_row<E: TableEntity>(
     table: &Table<E>,
     at: RowAt<'_>,
 ) -> Result<Option<Row>> {
     let store = table.client.store();
     let is_own = store.table_case().is_same_table(at.table, &table.name);
-    // The entity's own table must exist; a table of copies exists from its first copy on.
+    // The entity's own table must exist. A table of copies is created with its first copy.
     let row =
         if is_own { store.read_row(at).await? } else { store.row_if_table_exists(at).await? };
     match row {
@@ -67,7 +67,7 @@ pub(crate) async fn read_row<E: TableEntity>(
     }
 }
 
-/// Reads a primary; all parts of a wide entity, joined. Returns `None` if it does not exist.
+/// Reads a primary, with all parts of a wide entity joined. Returns `None` if it does not exist.
 pub(crate) async fn read_primary<E: TableEntity>(
     table: &Table<E>,
     at: RowAt<'_>,
@@ -78,13 +78,13 @@ pub(crate) async fn read_primary<E: TableEntity>(
     crate::store::derive::read_primary_to_derive(table.client.store(), at, Some(E::SCHEMA)).await
 }
 
-/// Returns the copies and list entries that a primary entity should have, as the version that wrote
-/// the primary declares them. Returns `None` for a row of another type.
+/// Returns the copies and list entries that a primary should have, as the version that wrote the primary declares
+/// them. Returns `None` for a row of another type.
 ///
 /// # Errors
 ///
-/// Fails with `is_unrecognized_entity` for an unknown version, with `is_decode` if the row does not
-/// fit its type.
+/// Fails with `is_unrecognized_entity` for an unknown version, and with `is_decode` if the row does not fit its
+/// type.
 pub(crate) fn derive_rows_of_primary<E: TableEntity>(
     primary: &Row,
     tokens: &TokenMaker,
@@ -95,8 +95,7 @@ pub(crate) fn derive_rows_of_primary<E: TableEntity>(
         .map_err(|error| error_with_row_keys(primary, error))
 }
 
-/// Derives the copies and list entries of a primary. Returns `Derived::NotOurs` if there is no
-/// primary.
+/// Derives the copies and list entries of a primary. Returns `Derived::NotOurs` if `primary` is `None`.
 pub(crate) fn derive_existing<E: TableEntity>(
     primary: Option<&Row>,
     tokens: &TokenMaker,
@@ -109,9 +108,8 @@ pub(crate) fn derive_existing<E: TableEntity>(
     }
 }
 
-/// Returns writes that change nothing but the primary's ETag: one, or one for each part of a wide
-/// entity, with a new generation. In a transaction, they make the other writes fail if the primary was
-/// changed after it was read.
+/// Returns writes that only change the primary's ETag: one, or one for each part of a wide entity, with a new
+/// generation. They make a transaction fail if the primary was changed after it was read.
 pub(crate) fn touch_primary<E: TableEntity>(
     table: &Table<E>,
     primary: &Row,
@@ -120,8 +118,8 @@ pub(crate) fn touch_primary<E: TableEntity>(
     let mut properties = primary.properties();
     while let Some((name, value)) = properties.next()? {
         let name = String::from_utf8_lossy(name);
-        // An encrypted property would have to be encrypted again: one that is stored as it is read
-        // is merged back.
+        // Choose a property that is stored unencrypted, because an encrypted one would have to be encrypted
+        // again.
         let is_sealed = E::SCHEMA.sealed_column(&name).is_some()
             || primary.encrypted_names().iter().any(|known| **known == *name);
         if !is_sealed {
@@ -130,10 +128,10 @@ pub(crate) fn touch_primary<E: TableEntity>(
         }
     }
     let is_blind = table.client.outbox().guards.has_mutation(Mutation::RebuildUnconditional);
-    // A merge of one value that is there changes nothing but the ETag.
+    // Merging a value that is already stored only changes the ETag.
     let guard = Condition::for_etag(primary.etag().filter(|_| !is_blind));
     let touch = Operation::merge(row.finish()?, guard);
-    // All parts get one new generation, so that they still belong together.
+    // All parts get the same new generation, which keeps them together.
     let generation = table.client.store().random.random_id();
     let touches = wide::split_operation(Some(E::SCHEMA), &touch, &generation, &HashMap::new())?;
     Ok(touches.into_iter().map(|touch| OperationToSeal::new(touch, StoredAs::Framework)).collect())

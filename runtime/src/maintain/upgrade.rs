@@ -11,14 +11,14 @@ use crate::{
     table::{Bulk, BulkReport, Progress, Table, job::run_when_awaited},
 };
 
-/// A rewrite of every entity of an older version as the current one, which [`Table::upgrade_all`]
-/// makes and which runs when it is awaited.
+/// Rewrites every entity of an older version as the current one. [`Table::upgrade_all`] returns it, and it runs
+/// when it is awaited.
 ///
-/// Each entity is written under the ETag that was read, many in one transaction, together with its
-/// copies and lists. Other programs may write meanwhile: an entity that one of them changed is read
-/// again, and skipped if it is deleted or current by now. An entity that cannot be read or converted
-/// is in the report, and the others are rewritten. An upgrade can be stopped at any time and started
-/// again: it does not find upgraded entities any more.
+/// Each entity is written under the ETag that was read, together with its copies and lists. A transaction writes
+/// many entities. Other programs may write at the same time. An entity that one of them changed is read again,
+/// and skipped if it was deleted or upgraded. An entity that cannot be read or converted is in the report, and
+/// the others are still rewritten. You can stop an upgrade at any time and start it again. It no longer finds
+/// entities that were upgraded.
 #[must_use = "nothing is rewritten before it is awaited"]
 pub struct Upgrade<E> {
     table: Table<E>,
@@ -35,7 +35,7 @@ impl<E> fmt::Debug for Upgrade<E> {
 impl<E: TableEntity> Table<E> {
     /// Rewrites every entity of an older version as the current one.
     ///
-    /// Scans the table for such entities, or one dated table after the other. Needed once after a new
+    /// Scans the table for such entities, or one dated table after another. Run it once after you introduce a new
     /// version.
     ///
     /// ```
@@ -76,7 +76,7 @@ impl<E: TableEntity> Upgrade<E> {
         Self { query: self.query.edit_request(|request| request.add_condition(only)), ..self }
     }
 
-    /// Sets how many rows are read per page, 1 to 1,000. A checkpoint follows each page but the last.
+    /// Sets how many rows are read per page, 1 to 1,000. A checkpoint follows each page except the last.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -91,7 +91,7 @@ impl<E: TableEntity> Upgrade<E> {
         Self { query: self.query.page_size(rows), ..self }
     }
 
-    /// Sets how many transactions may be in flight; default 8.
+    /// Sets how many transactions may be in flight. The default is 8.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -122,8 +122,8 @@ impl<E: TableEntity> Upgrade<E> {
         Self { bulk: self.bulk.on_progress(report), ..self }
     }
 
-    /// Calls `save` after every page but the last, once all entities up to there are written, skipped or
-    /// failed, with the cursor that [`resume`](Self::resume) continues from.
+    /// Calls `save` after every page except the last, once all entities up to that point are written, skipped or
+    /// failed. `save` receives a cursor for [`resume`](Self::resume).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -139,8 +139,7 @@ impl<E: TableEntity> Upgrade<E> {
         Self { bulk: self.bulk.on_checkpoint(save), ..self }
     }
 
-    /// Continues an earlier upgrade of the table from its checkpoint, without reading the rows before
-    /// it.
+    /// Continues an earlier upgrade of the table from a checkpoint. Does not read the rows before it.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

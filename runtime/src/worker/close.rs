@@ -1,10 +1,10 @@
-//! Takes an idle partition out of the directory.
+//! Removes an idle partition from the directory.
 //!
-//! Deletes the partition's fence row under the ETag that was read when the partition had no open
-//! work. A commit in between changes that ETag and keeps the partition registered. Then the directory
-//! marker is deleted, which stands for nothing any more.
+//! Deletes the partition's fence row under the ETag that was read while the partition had no open work. A
+//! commit in between changes that ETag, which keeps the partition registered. Then deletes the directory
+//! marker, which is now unused.
 //!
-//! A store whose reads lag proves nothing by showing no open work: there every partition stays.
+//! If a store's reads may lag, they cannot prove that there is no open work, and no partition is removed.
 
 use super::{partition::Fences, state::Worker};
 use crate::{
@@ -21,8 +21,8 @@ impl Worker {
             || self.outbox().guards.has_mutation(Mutation::LaggingReadsTrusted)
     }
 
-    /// Deletes the fences of an idle partition. Returns PartitionKey and RowKey of each directory
-    /// marker without a fence, for the caller to delete.
+    /// Deletes the fences of an idle partition. Returns the PartitionKey and RowKey of each directory marker
+    /// without a fence, for the caller to delete.
     pub(super) async fn delete_idle_fences(
         &self,
         partition: &Fences,
@@ -34,7 +34,7 @@ impl Worker {
         }
         for marker in markers {
             let mut fences = partition.fences.iter().map(|(fence, _)| &fence.id);
-            // A worker that died between the two deletions left such a marker.
+            // A worker that died between the two deletions left this marker.
             let is_damaged = partition.damaged_fences.contains(&marker.id)
                 && !self.outbox().guards.has_mutation(Mutation::DamagedFenceForgotten);
             let has_fence = fences.any(|id| *id == marker.id) || is_damaged;
@@ -47,8 +47,8 @@ impl Worker {
         }
         let lease = self.outbox().options.lease;
         for (fence, row) in &partition.fences {
-            // Written to within a lease: the partition is in use, and would be registered again
-            // soon.
+            // The partition was written to within a lease. It is in use and would soon be registered
+            // again.
             if !row.is_older_than(lease) {
                 continue;
             }
@@ -61,12 +61,12 @@ impl Worker {
             {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => {}
-                // A transaction recorded open work under this fence since it was read.
+                // A transaction has recorded open work under this fence in the meantime.
                 Err(error) if error.is_precondition_failed() => continue,
                 Err(error) => return Err(error),
             }
             self.lock_memory().stats.closed += 1;
-            // The marker follows its fence: in the other order open work could be left where no
+            // Delete the marker after its fence. In the other order, open work could be left where no
             // worker looks.
             closed.push((fence.shard.clone(), fence.marker.clone()));
         }

@@ -1,5 +1,5 @@
-//! Resolves claims whose writers died: marks them dead, gives their reservations back, and deletes
-//! them when no reservation under them can arrive any more.
+//! Resolves claims of dead writers: marks the claims dead, releases their reservations, and deletes the claims
+//! once no more reservations under them can arrive.
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ use crate::{
 
 /// The result of an attempt to resolve a claim.
 enum ClaimOutcome {
-    /// The claim's writer may still be at work, for that time.
+    /// The claim's writer may still be working, for this time.
     Young(Duration),
-    /// The claim is dead and its reservations are given back. It is resolved once more after that
-    /// time, under that ETag.
+    /// The claim is dead and its reservations are released. It is resolved again after this time, under this
+    /// ETag.
     AwaitsSecondLook(Duration, Option<ETag>),
     Deleted,
 }
 
 impl Worker {
-    /// Resolves the claims of a chunk that are marked dead or have reached the claim time, and
-    /// plans another visit for younger claims.
+    /// Resolves the claims of a chunk that are marked dead or have reached the claim time. Schedules another
+    /// visit for younger claims.
     pub(super) async fn resolve_claims(
         &self,
         chunk: &Chunk,
@@ -45,7 +45,7 @@ impl Worker {
                     let place = table_and_keys_of(&chunk.table, &row.row);
                     let looks = &mut self.lock_memory().awaiting_second_look;
                     let before = looks.insert(place, version.clone());
-                    // Progress only the first time: `drain` must not wait for the second look.
+                    // Counts as progress only the first time: `drain` must not wait for the second look.
                     round.progressed += u64::from(before != Some(version));
                     visit.revisit_after(left);
                 }
@@ -77,8 +77,8 @@ impl Worker {
             // The mark starts another wait: the writer may have sent reservations just before it.
             wait = outbox.options.flight;
             if outbox.guards.guard_holds(Guard::ClaimKilled) {
-                // From here on the writer's transaction fails: it deletes the claim in the version
-                // before this one.
+                // From here on the writer's transaction fails, because it deletes the claim under its
+                // previous ETag.
                 let seen = Condition::for_etag(version);
                 let kill = mark_claim_dead(partition_key, &claim.id, seen)?;
                 let killed = self.store().apply(&Batch::single(table, kill)?).await?;
@@ -88,16 +88,16 @@ impl Worker {
                     row.time_until_age(outbox.options.claim.saturating_add(outbox.options.flight));
             }
         }
-        // A slow writer may reserve a key until one write deadline after the claim was marked dead:
-        // the claim stays until then, so that a worker finds that reservation.
+        // A slow writer may reserve a key until one write deadline after the claim was marked dead. Keep the
+        // claim until then, which lets a worker find that reservation.
         let is_second_look = wait.is_zero() || !outbox.guards.guard_holds(Guard::ClaimSecondLook);
         let place = table_and_keys_of(table, &row.row);
         let was_resolved = self.lock_memory().awaiting_second_look.get(&place) == Some(&version);
-        // Resolving it again before then would find nothing new.
+        // Resolving it again earlier would find nothing new.
         if was_resolved && !is_second_look {
             return Ok(ClaimOutcome::AwaitsSecondLook(wait, version));
         }
-        // All keys are resolved before the claim is deleted: no other row names them.
+        // Resolve all keys before deleting the claim, the only row that contains them.
         for key in &claim.keys {
             resolve_reservation(outbox, table, partition_key, &claim.id, key).await?;
         }

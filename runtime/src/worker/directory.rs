@@ -1,5 +1,4 @@
-//! Reads the directory, whose markers name the partitions that may have open work, and deletes
-//! markers.
+//! Reads and deletes directory markers, which contain the partitions that may have open work.
 
 use std::collections::BTreeMap;
 
@@ -14,40 +13,40 @@ use crate::{
     table::Client,
 };
 
-/// Directory markers, by the table and PartitionKey that they name.
+/// Directory markers, by table and PartitionKey.
 pub(super) type MarkersByPartition = BTreeMap<(String, String), Vec<DirectoryMarker>>;
 
 /// One page of directory markers.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryPage {
     pub(super) markers: MarkersByPartition,
-    /// Number of markers that do not name their partition, or whose keys are not those that the
-    /// partition's marker must have. A worker leaves them alone.
+    /// The number of markers that do not contain their partition, or whose keys differ from those of the
+    /// partition's own marker. A worker ignores them.
     pub(super) damaged: u64,
 }
 
-/// The pages of the directory, in the order in which they are read.
+/// The pages of the directory, in reading order.
 pub(super) struct DirectoryPages<'c> {
     client: &'c Client,
     pages: ScanPages<'c>,
 }
 
 impl<'c> DirectoryPages<'c> {
-    /// Begins with the first page. A missing directory table counts as one without markers.
+    /// Begins with the first page. A missing directory table counts as empty.
     pub(super) fn from_start(client: &'c Client) -> Self {
-        // The first writer that registers creates the table.
+        // The table is created by the first writer that registers.
         let pages = client.store().pages(DIRECTORY, directory_markers_filter());
         Self { client, pages: pages.empty_without_table() }
     }
 
-    /// Reads the next page; `None` after the last one.
+    /// Reads the next page. Returns `None` after the last one.
     pub(super) async fn next_page(&mut self) -> Result<Option<DirectoryPage>> {
         let Some(page) = self.pages.next_page().await? else { return Ok(None) };
         let guards = self.client.outbox().guards;
         let (mut markers, mut damaged) = (MarkersByPartition::new(), 0);
         for row in &page.rows {
-            // A marker under other keys than those of its partition would let its writer take the real one
-            // out of the directory.
+            // A marker with the wrong keys would let its writer remove another partition's marker from the
+            // directory.
             let is_own = |marker: &DirectoryMarker| {
                 marker.has_expected_keys() || !guards.guard_holds(Guard::OwnMarker)
             };
@@ -62,7 +61,7 @@ impl<'c> DirectoryPages<'c> {
         Ok(Some(DirectoryPage { markers, damaged }))
     }
 
-    /// Returns whether there is no further page to read: after the last one, a missing table or an error.
+    /// Returns whether there is no further page, after the last one, a missing table or an error.
     pub(super) const fn is_over(&self) -> bool {
         self.pages.is_over()
     }
@@ -71,7 +70,7 @@ impl<'c> DirectoryPages<'c> {
 impl Worker {
     /// Deletes directory markers, given by PartitionKey and RowKey, in transactions of 100.
     pub(super) async fn delete_markers(&self, markers: Vec<(String, String)>) -> Result<()> {
-        // A shard is one partition of the directory, and a transaction stays in one partition.
+        // A shard is one partition of the directory, and a transaction is limited to one partition.
         let mut shards: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (shard, row_key) in markers {
             shards.entry(shard).or_default().push(row_key);
@@ -85,15 +84,15 @@ impl Worker {
     }
 
     async fn delete_markers_together(&self, shard: &str, row_keys: &[String]) -> Result<()> {
-        // No condition is needed: a marker is never written again, and its fence is gone.
+        // Needs no condition: a marker is never written again, and its fence is gone.
         let delete = |row_key: &String| Operation::delete(shard, row_key, Condition::Any);
         let deletions = row_keys.iter().map(delete).collect::<Result<_>>()?;
         self.delete_rows_of_partition(DIRECTORY, deletions, Error::is_not_found).await.map(drop)
     }
 
-    /// Deletes rows of one partition in one transaction. If the transaction fails because a row was deleted
-    /// or rewritten meanwhile, deletes the rows one by one: `is_raced` recognises such an error. Returns
-    /// `false` if a rewritten row stays.
+    /// Deletes rows of one partition in one transaction. If it fails because a row was deleted or rewritten in the
+    /// meantime, deletes the rows one by one. `is_raced` recognises such an error. Returns `false` if a rewritten row
+    /// is left.
     pub(super) async fn delete_rows_of_partition(
         &self,
         table: &str,
@@ -113,8 +112,8 @@ impl Worker {
         Ok(is_all_gone)
     }
 
-    /// Deletes rows of one partition in one transaction. Returns `false`, with none deleted, if one of
-    /// them was deleted or written anew meanwhile, which `is_raced` tells by the error.
+    /// Deletes rows of one partition in one transaction. Returns `false` and deletes nothing if one of them was
+    /// deleted or rewritten in the meantime. `is_raced` recognises this from the error.
     pub(super) async fn delete_in_transaction(
         &self,
         table: &str,

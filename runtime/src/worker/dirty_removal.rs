@@ -1,4 +1,4 @@
-//! Deletes dirty rows whose work is done, under the ETag that their passes began with.
+//! Deletes dirty rows whose work is done, under the ETag with which their passes began.
 
 use super::{pass::FinishedDirtyRow, state::Worker};
 use crate::{
@@ -10,17 +10,17 @@ use crate::{
     plan::outbox::StoredDirtyRow,
 };
 
-/// Result of a deletion of several dirty rows.
+/// The result of deleting several dirty rows.
 #[derive(Debug, Default)]
 pub(super) struct DirtyRowRemovalCounts {
     pub(super) deleted: u64,
-    /// Number of rows that stay, because they record newer work.
+    /// The number of rows that were kept because they record newer work.
     pub(super) raced: u64,
 }
 
 impl Worker {
-    /// Deletes dirty rows of one partition in transactions; one by one if a transaction fails
-    /// because a row records newer work.
+    /// Deletes dirty rows of one partition in transactions, or one by one if a transaction fails because a row
+    /// records newer work.
     pub(super) async fn remove_dirty_rows(
         &self,
         table: &str,
@@ -28,7 +28,7 @@ impl Worker {
     ) -> Result<DirtyRowRemovalCounts> {
         let mut removed = DirtyRowRemovalCounts::default();
         for finished in finished.chunks(BATCH_OPERATIONS) {
-            // One request for up to a hundred rows, as long as no newer work is among them.
+            // A single request for up to a hundred rows, unless newer work is among them.
             if finished.len() > 1 && self.remove_together(table, finished).await? {
                 removed.deleted += u64::try_from(finished.len()).unwrap_or(u64::MAX);
                 continue;
@@ -43,15 +43,15 @@ impl Worker {
         Ok(removed)
     }
 
-    /// Deletes dirty rows in one transaction. Returns `false`, with none deleted, if one of them
-    /// has changed or is gone.
+    /// Deletes dirty rows in one transaction. Returns `false` and deletes nothing if one of them has changed or is
+    /// gone.
     async fn remove_together(&self, table: &str, finished: &[FinishedDirtyRow]) -> Result<bool> {
         let deletions = finished.iter().map(|finished| self.remove_dirty_row(&finished.dirty));
         let deletions = deletions.collect::<Result<Vec<_>>>()?;
         self.delete_in_transaction(table, &deletions, Error::is_superseded).await
     }
 
-    /// Deletes one dirty row. Returns `false` if the row records newer work and stays.
+    /// Deletes one dirty row. Returns `false` and keeps the row if it records newer work.
     async fn remove_one_dirty_row(&self, table: &str, finished: &FinishedDirtyRow) -> Result<bool> {
         match self
             .store()
@@ -59,17 +59,17 @@ impl Worker {
             .await
         {
             Ok(_) => Ok(true),
-            // A newer commit merged its names into the row.
+            // A newer commit merged addresses into the row.
             Err(error) if error.is_precondition_failed() => Ok(false),
             Err(error) if error.is_not_found() => {
-                // Another actor deleted the row before this pass wrote. What this pass wrote may be
-                // older than what that actor saw: record the work once more.
+                // Another actor deleted the row before this pass wrote. This pass may have written older
+                // content than that actor saw, so record the work again.
                 if finished.has_written && self.outbox().guards.guard_holds(Guard::PutBack) {
                     self.record_outbox_row_again(table, finished.dirty.restore_operation()?)
                         .await?;
                     return Ok(false);
                 }
-                // Deleted by another actor, and this pass wrote nothing: the work is done.
+                // Another actor deleted the row, and this pass wrote nothing: the work is done.
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -77,14 +77,14 @@ impl Worker {
     }
 
     fn remove_dirty_row(&self, dirty: &StoredDirtyRow) -> Result<Operation> {
-        // A newer commit merges into the dirty row: deleting that version would lose its work.
+        // A newer commit merges into the dirty row. Deleting the merged version would lose its work.
         let seen = self.outbox().guards.condition_if_guarded(Guard::DirtyVersion, dirty.row.etag());
         Operation::delete(dirty.row.partition_key(), dirty.row.row_key(), seen)
     }
 
-    /// Writes an outbox row that was deleted or moved to the poison table, together with the
-    /// partition's fence, so that its work is done again. If the operation is an insertion and the
-    /// row exists, the row stays as it is.
+    /// Writes an outbox row again that was deleted or moved to the poison table, together with the partition's
+    /// fence. Its work is then done again. If the operation is an insertion and the row exists, the existing row
+    /// is kept.
     pub(super) async fn record_outbox_row_again(
         &self,
         table: &str,

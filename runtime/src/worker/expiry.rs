@@ -1,4 +1,4 @@
-//! Sweeps: deletes expired rows, in the partitions that markers of past hours name.
+//! Sweeps: deletes expired rows in partitions with markers of past hours.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,27 +24,27 @@ use crate::{
     row::Row,
 };
 
-/// Number of entities that are read at a time, one by one: of an index by time, or of several parts.
+/// The number of entities that are read concurrently and one by one: through a time index, or in several parts.
 const OWNERS_AT_ONCE: usize = 16;
 
-/// The largest error of a writer's estimate of the store's time.
+/// The maximum error of a writer's estimate of the store's time.
 const CLOCK_ERROR: Duration = Duration::from_secs(60);
 
-/// The time after which a failed sweep of a partition is tried again.
+/// How long to wait before a failed sweep of a partition is tried again.
 const SWEEP_AGAIN: Duration = Duration::from_secs(60);
 
-/// A page of markers whose hours have passed, by the page's own date.
+/// A page of markers, with the markers whose hours have passed by the page's date.
 #[derive(Default)]
 struct MarkerPage {
-    /// The first hour whose markers must not be swept yet, by the page's date; `None` if the page has no
+    /// The first hour whose markers must not be swept yet, by the page's date, or `None` if the page has no
     /// date.
     first_in_use: Option<Hour>,
     due: Vec<StoredExpiryMarker>,
-    /// Number of rows that are no markers of this format. A worker leaves them alone.
+    /// The number of rows that are not markers of this format. A worker ignores them.
     damaged: u64,
 }
 
-/// A marker of a past hour, with the type that it names.
+/// A marker of a past hour, and the type in it.
 struct DueSweep {
     schema: &'static Schema,
     marker: StoredExpiryMarker,
@@ -54,16 +54,15 @@ struct DueSweep {
 #[derive(Debug, Default)]
 struct SweepResult {
     deleted: u64,
-    /// Number of rows that other writers changed meanwhile. The partition is swept once more.
+    /// The number of rows that other writers changed in the meantime. The partition is swept again.
     raced: u64,
-    /// The first failure of a row. Other rows of the partition are deleted nevertheless.
+    /// The first failure of a row. The partition's other rows are deleted anyway.
     failure: Option<Error>,
 }
 
 impl Worker {
-    /// Sweeps the partitions whose markers are of past hours, if this worker knows a type that
-    /// expires.
-    // Boxed: within the future of a run, the compiler does not prove that this one is `Send`.
+    /// Sweeps the partitions with markers of past hours, if this worker knows a type that expires. Boxed because
+    /// the compiler cannot prove inside a run's future that this one is `Send`.
     pub(super) fn sweep_expired(&self) -> BoxFuture<'_, RoundResult> {
         Box::pin(self.sweep_all_markers())
     }
@@ -79,7 +78,7 @@ impl Worker {
             return round;
         }
         let (mut is_done, mut damaged, mut swept_before) = (true, 0, before);
-        // The first writer of a row that expires creates the table.
+        // The table is created by the first writer of an expiring row.
         let markers = self.store().pages(EXPIRY, expiry_markers_before(before));
         let mut markers = markers.empty_without_table();
         while !markers.is_over() {
@@ -95,7 +94,7 @@ impl Worker {
                 }
             };
             damaged += page.damaged;
-            // The estimate may be ahead of the store: markers that are due by the estimate alone were left.
+            // The estimate may be ahead of the store. Markers that are due only by the estimate were skipped.
             swept_before = page.first_in_use.map_or(swept_before, |hour| hour.min(swept_before));
             is_done &= self.sweep_page(page.due, &mut round).await;
         }
@@ -109,19 +108,18 @@ impl Worker {
         round
     }
 
-    /// Returns the first hour whose expiry markers must not be swept yet at the store's time `now`: a writer
-    /// that relies on such a marker may still be writing its row.
+    /// Returns the first hour whose expiry markers must not be swept yet at the store's time `now`, because a
+    /// writer that relies on such a marker may still be writing its row.
     fn first_hour_in_use(&self, now: Ticks) -> Hour {
-        // A writer sends its row before its marker's hour ends, and the request may then take some
-        // time.
+        // A writer sends its row before its marker's hour ends. The request may then take some time.
         let wait = self.outbox().options.flight.saturating_add(CLOCK_ERROR);
         Hour::hour_of(earlier_time(now, wait))
     }
 
-    /// Returns the markers of a page whose hours are over by the page's date.
+    /// Returns the markers of a page whose hours have passed by the page's date.
     fn due_markers(&self, page: Rows) -> MarkerPage {
         let first_in_use = page.date.map(|date| self.first_hour_in_use(date));
-        // A store whose pages have no date does not say which hours are over.
+        // Without the store's date it is unknown which hours have passed.
         let before = first_in_use.unwrap_or(Hour::hour_of(Ticks::MIN));
         let case = self.store().table_case();
         let mut read = MarkerPage { first_in_use, ..MarkerPage::default() };
@@ -135,8 +133,8 @@ impl Worker {
         read
     }
 
-    /// Sweeps the partitions of some markers, and deletes the markers of partitions without expired
-    /// rows. Returns whether no marker of the page needs another sweep.
+    /// Sweeps the partitions of some markers, and deletes the markers of partitions that have no expired rows
+    /// left. Returns whether no marker of the page needs another sweep.
     async fn sweep_page(&self, markers: Vec<StoredExpiryMarker>, round: &mut RoundResult) -> bool {
         let (mut is_done, mut finished, mut failed) = (true, Vec::new(), Vec::new());
         let mut known = Vec::new();
@@ -167,7 +165,7 @@ impl Worker {
                     round.raced += raced;
                     self.lock_memory().stats.expired += deleted;
                     match failure {
-                        // Only a partition without any left expired row may lose its marker.
+                        // Keep the marker while the partition has expired rows.
                         None if raced == 0 => finished.push(marker),
                         None => is_done = false,
                         Some(error) => failed.push((marker, error)),
@@ -183,7 +181,7 @@ impl Worker {
             self.report_failure(error, round);
         }
         match self.delete_swept_markers(finished).await {
-            // A marker that was written anew during the sweep leads to one more sweep.
+            // A marker that was rewritten during the sweep causes another sweep.
             Ok(is_all_gone) => is_done &= is_all_gone,
             Err(error) => {
                 is_done = false;
@@ -198,15 +196,14 @@ impl Worker {
         next.is_none_or(|next| next <= Instant::now())
     }
 
-    /// Deletes the expired rows of a partition, each under its ETag. A row is expired by the date
-    /// of the page that brought it. Where the type has an index by the time, its range leads to
-    /// these rows, so that the rest of the partition is not read.
+    /// Deletes the expired rows of a partition, each under its ETag. The date of a row's page decides whether the
+    /// row has expired. If the type has a time index, reads only its range instead of the whole partition.
     async fn sweep_partition(
         &self,
         schema: &'static Schema,
         ExpiryMarker { table, partition_key, .. }: &ExpiryMarker,
     ) -> Result<SweepResult> {
-        // By the estimated time, to save rows; the page's own date decides about each row.
+        // Filter by the estimated time, to read fewer rows. The page's own date decides about each row.
         let now = self.store().time.now();
         let index = schema.expiry_index();
         let range = index.and_then(|index| Schema::expiry_range(index, now).zip(Some(index)));
@@ -214,7 +211,7 @@ impl Worker {
             Some((range, index)) => (Keys::partition(partition_key).filter() & range, Some(index)),
             None => (expired_filter(schema, partition_key, now), None),
         };
-        // A table that was deleted, or dropped for its date, has nothing to sweep.
+        // A table that was deleted or dropped has nothing to sweep.
         let mut pages = self.store().pages(table, filter).empty_without_table();
         let mut swept = SweepResult::default();
         while let Some(page) = pages.next_page().await? {
@@ -235,7 +232,7 @@ impl Worker {
                 };
                 let change = match deletion {
                     Ok(change) => change,
-                    // An entity that moves is swept at its target, or here after the move was given
+                    // An entity that is being moved is swept at its target, or here once the move was given
                     // up.
                     Err(error) if error.is_refused_by_move() => {
                         swept.raced += 1;
@@ -261,8 +258,8 @@ impl Worker {
         Ok(swept)
     }
 
-    /// Returns the primaries of the expired copies of a page, each expired by the date of the page
-    /// that it was read in, and the rows that cannot be read.
+    /// Returns the primaries of a page's expired copies, and the rows that cannot be read. Each primary must have
+    /// expired by the date of the page that it was read in.
     async fn expired_owners(
         &self,
         schema: &'static Schema,
@@ -274,7 +271,7 @@ impl Worker {
         let is_over = |row: &Row| schema.expiry_of(row, Some(index)).is_some_and(|end| end <= date);
         let copies = page.rows.into_iter().filter(|row| row.as_ref().map_or(true, is_over));
         let owners = copies.map(|copy| async move {
-            // Another kind of row may stand among the copies.
+            // There may be rows of other kinds among the copies.
             let Some((partition_key, row_key)) = schema.owner_of_copy(&copy?)? else {
                 return Ok(None);
             };
@@ -287,8 +284,8 @@ impl Worker {
         owners.filter_map(|owner| std::future::ready(owner.transpose())).collect().await
     }
 
-    /// Reads the entities of a wide type whose parts 1 are `firsts`. Leaves out those that were
-    /// renewed or deleted meanwhile: they have not expired by `date` any more.
+    /// Reads the entities of a wide type whose first parts are `firsts`. Omits entities that were renewed or
+    /// deleted in the meantime, and so have not expired by `date`.
     async fn read_all_parts(
         &self,
         schema: &'static Schema,
@@ -298,7 +295,7 @@ impl Worker {
     ) -> Vec<Result<Row>> {
         let entities = firsts.into_iter().map(|first| async move {
             let first = first?;
-            // A part may be missing, written by another program: what is left goes all the same.
+            // Another program may have left parts missing. Delete the remaining ones anyway.
             let entity = self.store().read_even_if_torn(table, first.keys(), schema).await?;
             let is_over = |row: &Row| schema.is_primary_expired(row, date);
             Ok(entity.filter(is_over))
@@ -307,8 +304,8 @@ impl Worker {
         entities.filter_map(|entity| std::future::ready(entity.transpose())).collect().await
     }
 
-    /// Returns the deletion of an expired entity with all its rows. `row` is its stored row; of a wide
-    /// entity the joined row, whose parts are decrypted.
+    /// Returns the deletion of an expired entity with all its rows. `row` is its stored row. For a wide entity it
+    /// is the joined row, with its parts decrypted.
     async fn delete_expired_entity(
         &self,
         schema: &'static Schema,
@@ -323,8 +320,8 @@ impl Worker {
         deletion.map(Change::from_effect).map_err(|error| error.in_table(table))
     }
 
-    /// Deletes entities of one partition in one transaction. Halves the transaction if it is too
-    /// large or another writer changed a row.
+    /// Deletes entities of one partition in one transaction. Halves the transaction if it is too large or another
+    /// writer changed a row.
     async fn delete_group(
         &self,
         table: &str,
@@ -342,7 +339,7 @@ impl Worker {
                     let rest = group.split_off(group.len() / 2);
                     waiting.extend([rest, group]);
                 }
-                // A renewal wins, and any other change is looked at once more.
+                // A renewal wins. Any other change is examined again.
                 Err(error) if error.lost_race() => swept.raced += 1,
                 Err(error) => return Err(error),
             }
@@ -350,8 +347,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Deletes markers under the ETags that were read, in transactions of 100. Returns `false` if a marker
-    /// that was written anew stays.
+    /// Deletes markers under the ETags that were read, in transactions of 100. Returns `false` if a marker was
+    /// rewritten and kept.
     async fn delete_swept_markers(&self, markers: Vec<StoredExpiryMarker>) -> Result<bool> {
         let mut partitions: BTreeMap<String, Vec<StoredExpiryMarker>> = BTreeMap::new();
         for marker in markers {
@@ -359,7 +356,7 @@ impl Worker {
         }
         let mut is_all_gone = true;
         for markers in partitions.values().flat_map(|markers| markers.chunks(BATCH_OPERATIONS)) {
-            // Under the ETags that were read, so that a marker written anew meanwhile stays.
+            // Delete under the ETags that were read, to keep markers that were rewritten in the meantime.
             let deletions = markers.iter().map(StoredExpiryMarker::delete_operation);
             let deletions = deletions.collect::<Result<_>>()?;
             is_all_gone &=
@@ -383,10 +380,10 @@ fn expired_filter(schema: &'static Schema, partition_key: &str, now: Ticks) -> F
     Keys::partition(partition_key).filter() & schema.expiry_comparison_filter(Comparison::Le, now)
 }
 
-/// Returns the primaries of a page that had expired at `page.date`, the store's time of the answer,
-/// and the rows that cannot be read. Returns nothing if the store gave no date.
+/// Returns the primaries of a page that had expired at `page.date`, the store's time of the answer, and the
+/// rows that cannot be read. Returns nothing if the store sent no date.
 fn expired_rows(schema: &'static Schema, mut page: Rows) -> Vec<Result<Row>> {
-    // Without the store's date nothing counts as expired.
+    // Without the store's date, nothing counts as expired.
     let Some(date) = page.date else { return Vec::new() };
     // A row of an unknown version is left to a program that knows it.
     let is_over = |row: &Row| schema.is_primary_expired(row, date);

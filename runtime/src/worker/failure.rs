@@ -1,28 +1,27 @@
-//! Tells temporary failures of handlers from those that count towards the poison table, and
-//! computes the wait before the next attempt.
+//! Distinguishes handlers' temporary failures from failures that count towards the poison table, and computes
+//! the wait before the next attempt.
 
 use std::{error::Error as StdError, io, time::Duration};
 
 use crate::error::{BoxError, Error, ErrorKind, Result, RetryChance};
 
-/// How long a message is hidden after a failure that counts, multiplied by the number of such
-/// failures.
+/// How long a message is hidden after a counted failure. Multiplied by the number of such failures.
 pub(super) const FAILURE_DELAY: Duration = Duration::from_secs(5);
 
 /// Why a handler did not handle its message.
 #[derive(Debug)]
 pub(super) enum HandlerFailure {
-    /// The cause is temporary: the message is tried again, and the failure does not count.
+    /// The cause is temporary. The message is tried again, and the failure does not count.
     Passing(Error),
-    /// The failure counts towards the poison table. Holds the text of the error.
+    /// The failure counts towards the poison table. Contains the text of the error.
     Counted(String),
-    /// The worker stopped, and the handler did not end in time.
+    /// The worker stopped, and the handler did not finish in time.
     Stopped,
 }
 
 impl HandlerFailure {
-    /// Classifies the error of a handler. A handler may wrap an error of this library, so each
-    /// source of the error is examined.
+    /// Classifies the error of a handler. Examines each source of the error, because a handler may wrap an error
+    /// of this library.
     pub(super) fn classify_error(error: BoxError) -> Self {
         // A handler that fails because the service throttles must never lose its message.
         if !error_chain(&*error).any(is_temporary) {
@@ -30,15 +29,15 @@ impl HandlerFailure {
         }
         match error.downcast::<Error>() {
             Ok(error) if error.retry_chance() != RetryChance::Never => Self::Passing(*error),
-            // Its own kind would count, although a source of it passes.
+            // The error's own kind would count, although one of its sources is temporary.
             Ok(error) => Self::Passing(wrap_as_temporary_error(*error)),
             Err(error) => Self::Passing(wrap_as_temporary_error(error)),
         }
     }
 }
 
-/// Wraps a cause into an error that counts as temporary, with the longest wait that one of its
-/// sources asks for.
+/// Wraps a cause in an error that counts as temporary, with the longest wait that any of its sources
+/// requests.
 fn wrap_as_temporary_error(cause: impl Into<BoxError>) -> Error {
     let cause = cause.into();
     let waits =
@@ -87,14 +86,14 @@ fn is_network_failure(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// Returns how long to wait after a temporary failure. The bound of the wait begins at 5 s and
-/// doubles with each of `tries`, up to 5 min. `random` chooses a wait between half the bound and
-/// the bound. The result is never shorter than `asked`, the wait that the service asked for.
+/// Returns how long to wait after a temporary failure. The limit of the wait starts at 5 s and doubles with
+/// each of `tries`, up to 5 min. `random` selects a wait between half the limit and the limit. The result is
+/// at least `asked`, the wait that the service requested.
 pub(super) fn wait_after_failure(tries: i32, random: u64, asked: Option<Duration>) -> Duration {
     let doublings = u32::try_from(tries).unwrap_or(0).min(MAX_DOUBLINGS);
     let bound = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
     let half = bound / 2;
-    // Random, so that messages that failed together do not come back together.
+    // Random waits keep messages that failed together from returning together.
     let jitter = half.mul_f64(f64::from(u16::try_from(random & 0xffff).unwrap_or(0)) / 65_536.0);
     (half + jitter).max(asked.unwrap_or_default())
 }
@@ -103,7 +102,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 const MAX_DOUBLINGS: u32 = 6;
 
-/// Turns "not found" into success: somebody else deleted the row.
+/// Turns "not found" into success, because somebody else deleted the row.
 pub(super) fn ignore_missing<T>(deleted: Result<T>) -> Result<()> {
     match deleted {
         Err(error) if !error.is_not_found() => Err(error),
@@ -111,8 +110,7 @@ pub(super) fn ignore_missing<T>(deleted: Result<T>) -> Result<()> {
     }
 }
 
-/// Turns "not found" and "changed" into success: the row is gone, or a newer version of it has to
-/// stay.
+/// Turns "not found" and "changed" into success: the row is gone, or a newer version of it must be kept.
 pub(super) fn ignore_newer_or_missing<T>(deleted: Result<T>) -> Result<()> {
     match deleted {
         Err(error) if error.is_precondition_failed() => Ok(()),

@@ -1,4 +1,4 @@
-//! The handlers that the program gives for messages, and the context that they are called with.
+//! The program's message handlers, and the context that they receive.
 
 use std::{
     collections::BTreeMap,
@@ -32,11 +32,11 @@ use crate::{
     timers::instant_after,
 };
 
-/// The handlers of a worker, by the name of the message type.
+/// The handlers of a worker, by message type name.
 #[derive(Clone, Default)]
 pub(super) struct Handlers(BTreeMap<&'static str, Handler>);
 
-/// The type of a handler that gets its message as JSON.
+/// A handler that receives its message as JSON.
 type HandlerFn = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync;
 
 #[derive(Clone)]
@@ -47,15 +47,15 @@ struct Handler {
     call: Arc<HandlerFn>,
 }
 
-/// A lease that its holder can extend. One task owns it, since a renewal changes the ETag or
-/// receipt for the next write.
+/// A lease that its holder can extend. A single task owns it, because a renewal changes the ETag or receipt
+/// for the next write.
 pub(super) trait Lease: Send {
-    /// Returns the deadline at which the holder must treat the lease as ended. Counts from before the
-    /// request that took or extended the lease, so that the store or queue never ends it earlier.
+    /// Returns the deadline after which the holder must treat the lease as ended. It counts from before the request
+    /// that took or extended the lease, and therefore never ends later than the store's or queue's lease.
     fn deadline(&self) -> &Deadline;
 
-    /// Extends the lease by its length from now on. Returns `false` if another worker took or deleted the
-    /// message. Fails if there is no answer before the lease ends.
+    /// Extends the lease by its length, starting now. Returns `false` if another worker took or deleted the
+    /// message. Fails if the answer does not arrive before the lease ends.
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>>;
 }
 
@@ -83,14 +83,14 @@ impl Handlers {
         self.0.insert(M::NAME, handler);
     }
 
-    /// Returns whether messages of that name need a code, as their handler's message type declares. Returns
+    /// Returns whether messages with this name need a code, as their handler's message type declares. Returns
     /// `ByClient` if there is no handler for the name.
     pub(super) fn authenticity(&self, name: &str) -> MessageAuthenticity {
         self.0.get(name).map(|handler| handler.authenticity).unwrap_or_default()
     }
 
-    /// Returns the time after which messages of that name expire; `None` if they do not, or without
-    /// a handler.
+    /// Returns the time after which messages with this name expire. Returns `None` if they never expire or have
+    /// no handler.
     pub(super) fn message_lifetime(&self, name: &str) -> Option<Duration> {
         self.0.get(name)?.expires
     }
@@ -100,14 +100,14 @@ impl Handlers {
         self.can_handle_version(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
     }
 
-    /// Returns whether there is a handler for that message type in that version or a newer one.
+    /// Returns whether there is a handler for this message type in this version or a newer one.
     pub(super) fn can_handle_version(&self, name: &str, version: u32) -> bool {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 
-    /// Calls the handler of a message and renews the message's lease while it runs. Drops the handler after
-    /// the time `most`, when the lease ends or another worker has the message, and when a stop's time is
-    /// over. Fails if the message has no handler.
+    /// Calls the handler of a message and renews the message's lease while it runs. Drops the handler after the
+    /// time `most`, when the lease ends or another worker has the message, and when the time after a stop has
+    /// passed. Fails if the message has no handler.
     pub(super) async fn handle_message(
         &self,
         context: Context,
@@ -119,12 +119,12 @@ impl Handlers {
     ) -> Result<(), HandlerFailure> {
         let longest_end = instant_after(Instant::now(), most);
         let counted = |text: &str| Err(HandlerFailure::Counted(text.to_owned()));
-        // Checked by the caller too; a handler that is missing must not lose the message.
+        // The caller checks this too. A missing handler must not lose the message.
         let Some(handler) = self.0.get(name) else {
             return counted("there is no handler for the message");
         };
-        // The call stands inside the future: it parses the message, which runs the program's code and
-        // can panic too.
+        // Call the handler inside the future: it parses the message, which runs user code that may also
+        // panic.
         let until = context.until.clone();
         let handled = async { (handler.call)(context, body).await };
         let handled = pin!(AssertUnwindSafe(handled).catch_unwind());
@@ -142,26 +142,26 @@ impl Handlers {
             let is_last = end >= longest_end;
             let wake = match is_last {
                 true => end.min(longest_end),
-                // Halfway, so that a renewal that fails can be tried again before the end.
+                // Renew halfway, which leaves time to retry a failed renewal before the end.
                 false => end - end.saturating_duration_since(Instant::now()) / 2,
             };
             if let Ok(done) = timeout_at(wake, &mut handled).await {
                 return outcome(done);
             }
-            // Dropped at the end of the lease: another worker may take the message from now on.
+            // Drop the handler when the lease ends, because another worker may then take the message.
             if is_last || Instant::now() >= end {
                 return counted(&format!("the handler took more than its lease of {most:?}"));
             }
             let renewed = match select(&mut handled, lease.renew()).await {
                 Either::Right((renewed, _)) => renewed,
                 Either::Left((done, renewal)) => {
-                    // The message is finished under the ETag that the renewal leaves.
+                    // The message is finished under the ETag from the renewal.
                     drop(renewal.await);
                     return outcome(done);
                 }
             };
             match renewed {
-                // The context learns of the new end, so that `once` allows effects until then.
+                // The context receives the new end, until which `once` allows effects.
                 Ok(true) => {
                     until
                         .lock()
@@ -169,7 +169,7 @@ impl Handlers {
                         .clone_from(lease.deadline());
                 }
                 Ok(false) => return counted("another worker has the message"),
-                // Tried again while the lease lasts.
+                // Tried again until the lease ends.
                 Err(_) => {
                     if let Either::Left((done, _)) =
                         select(&mut handled, pin!(sleep(RENEWAL_PAUSE))).await
@@ -182,21 +182,20 @@ impl Handlers {
     }
 }
 
-/// Time between two attempts to renew a lease.
+/// The time between two attempts to renew a lease.
 const RENEWAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// The context that a handler gets beside its message: the worker's client, and effects that take
-/// place once.
+/// The context of a handler: the worker's client, and effects that happen once.
 #[derive(Clone)]
 pub struct Context {
     client: Client,
     message: MessageIdentity,
     attempts: u32,
-    /// The end of the lease, after which other workers may take the message. A renewal moves it.
+    /// The end of the lease, after which other workers may take the message. A renewal changes it.
     until: Arc<Mutex<Deadline>>,
-    /// The partitions in which this call, or an earlier one, began an effect.
+    /// The partitions in which this call or an earlier one began an effect.
     receipts: Arc<Mutex<Receipts>>,
-    /// The partitions in which an effect certainly took place, as this call found.
+    /// The partitions in which this call found that an effect has certainly happened.
     settled: Arc<Mutex<Receipts>>,
 }
 
@@ -241,18 +240,18 @@ impl Context {
         &self.client
     }
 
-    /// Returns the message's id, which stays the same each time that the message is handed over.
+    /// Returns the message's id, which is the same in every delivery.
     pub fn message_id(&self) -> &str {
         &self.message.id
     }
 
-    /// Returns how often the message was handed over, this time included.
+    /// Returns the number of deliveries of the message, including this one.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// Returns whether the list of partitions with effects of this message still fits into one String
-    /// property after `place` is added. With a longer list, the message could not be marked as done.
+    /// Returns whether the list of partitions with effects of this message still fits into one String property
+    /// with `place` added. A message with a longer list could not be marked as done.
     fn has_room_for_receipt(&self, place: &(String, String)) -> bool {
         let mut receipts = self.receipt_places();
         if !contains_place(&receipts, place, self.client.store().table_case()) {
@@ -261,23 +260,22 @@ impl Context {
         utf16_units(&receipts_json(&receipts)) <= STRING_UNITS
     }
 
-    /// Returns the places of the message's receipts: the table and PartitionKey of each partition in which
-    /// this call, or an earlier one, began an effect. An effect that took place wrote a receipt row there.
+    /// Returns the places of the message's receipts: table and PartitionKey of each partition in which this call
+    /// or an earlier one began an effect. A completed effect wrote a receipt row there.
     pub(super) fn receipt_places(&self) -> Receipts {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Commits a transaction as the effect of the message: once, however often the message is handed
-    /// over. Returns `false` if it took place before.
+    /// Commits a transaction as the effect of the message. The effect happens once, however often the message is
+    /// delivered. Returns `false` if it already happened.
     ///
     /// A message may have one effect in each partition.
     ///
     /// # Errors
     ///
-    /// Fails as [`Transaction::commit`] does, with `is_contended` after the lease is over, with
-    /// `is_too_large` for an effect in one partition more than the message can name, and with
-    /// `is_invalid` for a second effect in one partition: nobody could tell later whether it took
-    /// place.
+    /// Fails as [`Transaction::commit`] does. Fails with `is_contended` after the lease has expired, and with
+    /// `is_too_large` if the message has effects in too many partitions. Fails with `is_invalid` for a second effect
+    /// in one partition, because its receipt would not show which of the two happened.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
         let is_mutated = self.client.outbox().guards.has_mutation(Mutation::EffectAfterLease);
         let until = self.until.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -286,11 +284,11 @@ impl Context {
             return Err(Error::new(ErrorKind::Contended, message));
         }
         let deadline = (!is_mutated).then_some(until);
-        // A transaction without changes has no partition, so no receipt either.
+        // A transaction without changes has no partition and no receipt.
         let Some(place) = egt.target_partition().await? else {
             return egt.effect_of_message(&self.message, deadline).commit().await.map(|_| true);
         };
-        // Both effects would share one receipt, which could not tell them apart.
+        // Both effects would share one receipt, which could not distinguish them.
         let case = self.client.store().table_case();
         let is_settled = {
             let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -304,8 +302,8 @@ impl Context {
         }
         // Before the commit: an effect whose answer is lost must be found when the message is deleted.
         add_place(&self.receipts, &place, case);
-        // The deadline goes with the transaction: the reads before it may outlast the lease, and then
-        // another worker may have had the effect and removed its receipt.
+        // Pass the deadline to the transaction: its reads may outlast the lease, and by then another worker may
+        // have completed the effect and removed its receipt.
         let is_first = match egt.effect_of_message(&self.message, deadline).commit().await {
             Ok(_) => true,
             Err(error) => self.find_earlier_effect(&place, error).await?,
@@ -314,9 +312,8 @@ impl Context {
         Ok(is_first)
     }
 
-    /// Finds out whether a transaction failed because an earlier call of the handler had its effect.
-    /// Returns `false`, for "not the first", if the message's receipt exists. Otherwise fails with the
-    /// transaction's error.
+    /// Finds out whether a transaction failed because an earlier call of the handler had the same effect. Returns
+    /// `false`, for "not the first", if the message's receipt exists. Otherwise fails with the transaction's error.
     async fn find_earlier_effect(&self, place: &(String, String), error: Error) -> Result<bool> {
         let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.message.id));
         match self
@@ -325,18 +322,18 @@ impl Context {
             .read(ReadRequest { table, partition_key, row_key, select: None })
             .await
         {
-            // Whoever put a receipt of another message there must not have this effect left out.
+            // Whoever put another message's receipt there must not be able to suppress this effect.
             Ok(Some(receipt)) if !self.message.owns_receipt(&receipt)? => Err(error),
             Ok(Some(_)) => Ok(false),
-            // Whether the effect took place is unknown: this error lets the message come again.
+            // It is unknown whether the effect happened. With this error, the message is delivered again.
             Err(unknown) if !unknown.is_not_found() => Err(unknown),
             _ => Err(error),
         }
     }
 }
 
-/// Returns whether `places` has the partition, maybe under another name of its table: where case does not
-/// count, `Staff` and `staff` have one receipt.
+/// Returns whether `places` contains the partition, possibly under another spelling of its table: if case does
+/// not matter, `Staff` and `staff` have the same receipt.
 fn contains_place(
     places: &Receipts,
     (table, partition_key): &(String, String),

@@ -1,6 +1,5 @@
-//! Leases of messages. A lease ends for its holder before it ends in the store, because the holder
-//! counts it from before the request is sent. So no other worker takes a message that is still
-//! held.
+//! Leases of messages. The holder counts a lease from before the request is sent. For the holder it therefore
+//! ends before it ends in the store, and no other worker takes a message that is still held.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,27 +19,27 @@ use crate::{
     row::ETag,
 };
 
-/// How much later a lease ends in the store than for its holder, because dates in answers are cut
-/// to seconds.
+/// How much later a lease ends in the store than for its holder, because dates in answers are rounded down to
+/// seconds.
 const LEASE_SLACK: Duration = Duration::from_secs(1);
 
 /// The store's time, estimated from the date of one answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoreTime {
-    /// The date of the answer; `None` if the store sends none.
+    /// The date of the answer, or `None` if the store sends none.
     date: Option<Ticks>,
-    /// The moment at which the request was sent.
+    /// When the request was sent.
     sent: Instant,
 }
 
 impl StoreTime {
-    /// Creates the estimate from an answer's date and the moment at which its request was sent.
+    /// Creates the estimate from the date of an answer and the time when its request was sent.
     pub(super) fn new(date: Option<Ticks>, sent: Instant) -> Self {
         Self { date, sent }
     }
 
-    /// Returns the store's present time, or a little more: adds the whole time since the request was sent to
-    /// the date of the answer, although the store set that date after the request was sent.
+    /// Returns the store's current time, or slightly more: adds the whole time since the request was sent to the
+    /// date of the answer, although the store set the date later.
     pub(super) fn now(self, clock: &dyn Clock) -> Ticks {
         self.date.map_or_else(|| clock.now(), |date| add_duration(date, self.sent.elapsed()))
     }
@@ -53,12 +52,12 @@ pub(super) struct OutboxLease<'w> {
     message: &'w StoredMessage,
     time: StoreTime,
     until: Deadline,
-    /// The ETag of the lease's last write. The next write of the lease needs it as its condition.
+    /// The ETag of the lease's last write, which is the condition of its next write.
     pub(super) etag: Option<ETag>,
 }
 
 impl<'w> OutboxLease<'w> {
-    /// Leases a message. Returns `None` if another worker changed or deleted it since it was read.
+    /// Takes a lease on a message. Returns `None` if another worker changed or deleted it since it was read.
     pub(super) async fn take_lease(
         worker: &'w Worker,
         table: &'w str,
@@ -73,26 +72,25 @@ impl<'w> OutboxLease<'w> {
         Ok(is_taken.then_some(lease))
     }
 
-    /// Writes a new end of the lease under the last ETag. Returns `false` if another worker has the
-    /// message.
+    /// Writes a new end of the lease under the last ETag. Returns `false` if another worker has the message.
     async fn extend_lease(
         &mut self,
         write: impl FnOnce(Ticks, Option<ETag>) -> Result<Operation>,
     ) -> Result<bool> {
         let (clock, length) = (&self.worker.outbox().clock, self.worker.lease);
-        // Counted from before the request leaves, so that the holder's lease ends before the store's.
+        // Counts from before the request, which ends the holder's lease before the store's.
         let until = Deadline::after(length, clock.clone());
         let now = self.time.now(&**clock);
-        // A second longer than the holder counts, since the store's date has no fractions.
+        // One second longer than for the holder, because the store's date has no fractions.
         let end = add_duration(now, length.saturating_add(LEASE_SLACK));
         let operation = write(end, self.etag.clone())?;
         let deadline = self.worker.outbox().start_deadline();
         match deadline.run_request(self.worker.write_leased_message(self.table, operation)).await {
             Ok(Some(Some(etag))) => self.etag = Some(etag),
-            // The version that is there may be this holder's own: a layer below sends a request again, and
-            // leaves out the ETag after a lost answer.
+            // The stored version may be this holder's own: a layer below repeats requests, and does not
+            // return an ETag after a lost answer.
             Ok(None | Some(None)) => return self.adopt_own_write(end, &until).await,
-            // The write may have arrived: only its own end of the lease shows that.
+            // The write may have arrived. Only its own end of the lease proves that.
             Err(error) if !error.is_certainly_not_executed() => {
                 if !self.adopt_own_write(end, &until).await.is_ok_and(|is_own| is_own) {
                     return Err(error);
@@ -105,8 +103,8 @@ impl<'w> OutboxLease<'w> {
         Ok(true)
     }
 
-    /// Returns whether the message holds the end that this holder wrote with a request whose answer
-    /// was lost. If so, takes over the ETag of that write.
+    /// Returns whether the message contains the end that this holder wrote with a request whose answer was lost.
+    /// If so, uses the ETag of that write from now on.
     async fn adopt_own_write(&mut self, end: Ticks, until: &Deadline) -> Result<bool> {
         let at =
             RowAt::new(self.table, self.message.row.partition_key(), self.message.row.row_key());
@@ -131,7 +129,7 @@ impl Lease for OutboxLease<'_> {
             if self.worker.outbox().guards.has_mutation(Mutation::RenewalForgotten) {
                 return Ok(true);
             }
-            // A renewal that arrives after the lease's end must not be waited for.
+            // Do not wait for a renewal beyond the lease's end.
             let renewed =
                 self.extend_lease(|until, etag| message.renew_lease_operation(etag, until));
             timeout_at(until, renewed).await.unwrap_or_else(|_| Err(renewal_too_slow_error()))
@@ -140,8 +138,8 @@ impl Lease for OutboxLease<'_> {
 }
 
 impl Worker {
-    /// Sends a write of a message under the ETag of its lease. Returns the new ETag; `None` if
-    /// another worker changed or deleted the message.
+    /// Writes a message under the ETag of its lease. Returns the new ETag, or `None` if another worker changed or
+    /// deleted the message.
     pub(super) async fn write_leased_message(
         &self,
         table: &str,
@@ -155,13 +153,13 @@ impl Worker {
     }
 }
 
-/// The lease of a message that came from a queue: the queue hides the message.
+/// The lease of a message from a queue, which hides the message.
 pub(super) struct QueueLease<'q> {
     pub(super) port: &'q dyn Queue,
     pub(super) message: &'q mut Received,
     pub(super) length: Duration,
-    /// The deadline from which this holder may not rely on the lease any more: the end of the queue's
-    /// lease, or of the worker's own if that is earlier.
+    /// The deadline after which this holder must not rely on the lease: the end of the queue's lease, or of the
+    /// worker's own if that is earlier.
     pub(super) until: Deadline,
     pub(super) clock: &'q Arc<dyn Clock>,
 }
@@ -174,7 +172,7 @@ impl Lease for QueueLease<'_> {
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
             let until = self.until.end_instant();
-            // Counted from before the request leaves.
+            // Counts from before the request.
             let renewed = Deadline::after(self.length, self.clock.clone());
             let extended = self.port.extend(self.message, self.length, None);
             match timeout_at(until, extended).await {

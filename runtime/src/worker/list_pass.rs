@@ -1,9 +1,8 @@
-//! Passes over dirty rows that name remote lists; they are made together, so that each list is
-//! written once.
+//! Passes over dirty rows with remote lists. They run together, which lets each list be written once.
 //!
-//! The order of requests: the lists are read, then each dirty row's copies and its primary, then
-//! each list is written under the version that was read. Dirty rows whose lists are too large to be
-//! held at a time wait for the next such pass.
+//! Order of requests: read the lists, then each dirty row's copies and its primary, then write each list under
+//! the version that was read. Dirty rows whose lists do not fit into memory together wait for the next such
+//! pass.
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 
@@ -23,18 +22,18 @@ use crate::{
     store::lists::{ListsByAddress, find_lists, read_lists_until_bytes},
 };
 
-/// Number of dirty rows whose lists are written together. It keeps the entries that one write adds
-/// to a list far below a transaction's limits.
+/// The number of dirty rows whose lists are written together. It keeps the entries that one write adds to a
+/// list far below a transaction's limits.
 const ROWS_TOGETHER: usize = 256;
 
-/// Number of bytes of lists that are held together. The lists of one dirty row may have more.
+/// The number of bytes of lists in memory at a time. The lists of a single dirty row may exceed it.
 const BYTES_TOGETHER: usize = 8 * 1024 * 1024;
 
-/// A dirty row, after the addresses of the remote lists that it names and this client can write.
+/// The addresses of the remote lists in a dirty row that this client can write, and the row.
 type RowWithLists = (Vec<ListAddress>, OutboxRow);
 
 impl Worker {
-    /// Makes a pass over each dirty row of a partition; those that name remote lists together.
+    /// Makes a pass over each dirty row of a partition. Rows with remote lists are passed over together.
     pub(super) async fn pass_over_all_rows(
         &self,
         table: &str,
@@ -57,9 +56,9 @@ impl Worker {
         outcomes
     }
 
-    /// Returns the addresses of the remote lists that a dirty row names and this client can write.
+    /// Returns the addresses of the remote lists in a dirty row that this client can write.
     fn writable_lists_of(&self, table: &str, row: &OutboxRow) -> Vec<ListAddress> {
-        // A row that cannot be read names none here: its own pass fails with the reason.
+        // A row that cannot be read yields no addresses. Its own pass fails with the reason.
         let dirty = StoredDirtyRow::from_row(row.row.clone());
         let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
         let lists =
@@ -67,14 +66,14 @@ impl Worker {
         lists.map(|address| address.assume_list_address()).collect()
     }
 
-    /// Makes the passes over dirty rows, each with the lists that it names. Returns their outcomes, and
-    /// the rows that wait because the lists of all are too large to be held together.
+    /// Makes the passes over dirty rows, each with its lists. Returns their outcomes, and the rows that have to
+    /// wait because all lists do not fit into memory together.
     async fn pass_together(
         &self,
         table: &str,
         rows: Vec<RowWithLists>,
     ) -> (Vec<PassOutcome>, Vec<RowWithLists>) {
-        // Started before the lists are read, since the write of each list follows from that read.
+        // Started before the lists are read, because the write of each list depends on that read.
         let deadline = self.outbox().start_deadline();
         let guards = self.outbox().guards;
         let (wanted, mut rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
@@ -86,7 +85,7 @@ impl Worker {
                     false => BYTES_TOGETHER,
                 };
                 let lists = read_lists_until_bytes(self.store(), &wanted, limit).await;
-                // All rows whose lists are there, wherever they stand: so each list is written once.
+                // Take all rows whose lists were read, wherever they are: each list is then written once.
                 let is_read = |(wanted, _): &RowWithLists| {
                     wanted.iter().all(|address| lists.contains_key(address))
                 };
@@ -110,7 +109,7 @@ impl Worker {
         (outcomes.collect(), held_back)
     }
 
-    /// Makes the passes up to the writes of the lists.
+    /// Makes the passes up to the point where the lists are written.
     fn passes_before_lists<'p>(
         &'p self,
         table: &'p str,
@@ -132,14 +131,14 @@ impl Worker {
         let passes = || passes.iter().filter_map(|pass| pass.as_ref().ok());
         let memberships: Vec<&ListMembership> =
             passes().flat_map(|pass| &pass.memberships).collect();
-        // A list that is right is written once more, so that every writer that read it before
-        // fails. In a second look no such writer is left.
+        // Rewrite even an unchanged list, to make every writer fail that read it before. In a second look there is
+        // no such writer.
         let rewrite_unchanged = passes().any(|pass| !pass.is_second_look);
         write_lists(self.outbox(), deadline, lists, &memberships, rewrite_unchanged).await
     }
 
-    /// Adds the results of its lists to a pass. Fails, for this pass alone, if one of its lists was
-    /// not read or not written.
+    /// Adds the results of its lists to a pass. Fails only this pass if one of its lists was not read or not
+    /// written.
     fn add_list_outcomes(
         &self,
         mut pass: PassBeforeLists,
@@ -151,7 +150,7 @@ impl Worker {
             match lists.get(&address) {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.clone()),
-                // The type became known after the lists were read: the next round does the work.
+                // The type became known after the lists were read, so the next round does the work.
                 None => return Err(late_type_error()),
             }
             let write = match written.get(&address) {
@@ -164,8 +163,7 @@ impl Worker {
                     CopyOutcome::Written
                 }
                 ListAfterWrite::Unchanged => CopyOutcome::Unchanged,
-                // Written, but a delayed writer may undo it: as if it were deleted, that asks for a
-                // second look.
+                // Written, but a delayed writer may undo it. Like a deletion, it requires a second look.
                 ListAfterWrite::Rows | ListAfterWrite::Blob | ListAfterWrite::Deleted => {
                     CopyOutcome::Deleted
                 }

@@ -1,5 +1,5 @@
-//! Ends the work on one message of the outbox: finishes, postpones, counts, gives back, refuses, or
-//! puts aside. Each is a write under the ETag of the message's row as this worker read or leased it.
+//! Ends the work on one outbox message: finishes, postpones, counts, gives back, refuses, or puts it aside. Each
+//! is a write under the ETag of the message's row that this worker read or wrote with its lease.
 
 use super::{
     failure::{FAILURE_DELAY, wait_after_failure},
@@ -16,22 +16,20 @@ use crate::{
     row::ETag,
 };
 
-/// A message of the outbox in the state that this worker may change: as it was read, or as its own lease
-/// was written.
+/// An outbox message in a state that this worker may change: as it was read, or as its own lease was written.
 pub(super) struct MessageState<'m> {
     pub(super) worker: &'m Worker,
     pub(super) table: &'m str,
     pub(super) message: &'m StoredMessage,
-    /// The ETag of the message's row as this worker read it or last wrote it. All writes here have it as
-    /// their condition.
+    /// The ETag of the message's row that this worker read or last wrote. It is the condition of all writes here.
     pub(super) etag: Option<ETag>,
-    /// The store's time when the work on the message began.
+    /// The store's time when work on the message began.
     pub(super) now: Ticks,
 }
 
 impl MessageState<'_> {
-    /// Deletes a handled message. If it has receipts, marks it as done instead; it stays until no
-    /// worker can hand it over any more.
+    /// Deletes a handled message. If it has receipts, marks it as done instead and keeps it until no worker can
+    /// still deliver it.
     pub(super) async fn finish(&self, receipts: &[(String, String)]) -> Result<MessageOutcome> {
         let is_orphaned = self.worker.outbox().guards.has_mutation(Mutation::ReceiptsOrphaned);
         if receipts.is_empty() || is_orphaned {
@@ -49,7 +47,7 @@ impl MessageState<'_> {
 
     /// Hides a message whose handler failed for a temporary reason. The failure does not count.
     pub(super) async fn postpone(&self, error: Error) -> Result<MessageOutcome> {
-        // Only failures that pass count for this wait.
+        // Only temporary failures count for this wait.
         let tries = self.message.attempts.saturating_sub(self.message.failures);
         let random = self.worker.outbox().store.random.random_number();
         let wait = wait_after_failure(tries, random, error.retry_after());
@@ -59,8 +57,8 @@ impl MessageState<'_> {
         self.write_or_race(postponed, MessageOutcome::Postponed(error, wait)).await
     }
 
-    /// Records a failure that counts, and hides the message for a time that grows with the
-    /// failures. After too many failures puts it into the poison table.
+    /// Records a counted failure, and hides the message for a time that grows with the failures. After too many
+    /// failures, moves it to the poison table.
     pub(super) async fn count_failure(&self, error: &impl ToString) -> Result<MessageOutcome> {
         let failures = self.message.failures.saturating_add(1);
         let most = self.worker.outbox().options.poison_after;
@@ -74,8 +72,7 @@ impl MessageState<'_> {
         self.write_or_race(counted, MessageOutcome::Failed).await
     }
 
-    /// Ends the lease of a message that this worker stops handling, so that other workers may take
-    /// it at once.
+    /// Ends the lease of a message that this worker stops handling. Other workers may then take it immediately.
     pub(super) async fn give_back(&self) -> Result<MessageOutcome> {
         if !self.worker.outbox().guards.has_mutation(Mutation::LeaseKept) {
             self.release().await?;
@@ -89,24 +86,23 @@ impl MessageState<'_> {
         self.worker.write_leased_message(self.table, released).await.map(drop)
     }
 
-    /// Puts a message that is not authentic into the poison table. If it is a move, the entity at
-    /// the source stays marked.
+    /// Moves a message that is not authentic to the poison table. If it is a move, its source entity remains
+    /// marked.
     pub(super) async fn refuse(&self) -> Result<MessageOutcome> {
-        // None of its texts is used: a forger may have chosen each of them.
+        // Do not use any of its text, which may be forged.
         self.put_aside(NOT_AUTHENTIC).await?;
         Ok(MessageOutcome::Refused)
     }
 
-    /// Puts a message that was sent longer ago than its type allows into the poison table.
+    /// Moves a message that has expired according to its type to the poison table.
     pub(super) async fn put_expired_aside(&self) -> Result<MessageOutcome> {
         self.put_aside(EXPIRED).await?;
         Ok(MessageOutcome::Poisoned)
     }
 
-    /// Puts a message into the poison table. First marks it, so that no worker hands it over any
-    /// more.
-    // Without the mark, another worker could take the message between the two writes, and it would
-    // be in the poison table although it succeeded.
+    /// Moves a message to the poison table. First marks it, which prevents further deliveries. Without the mark,
+    /// another worker could take the message between the two writes, and a message that succeeded would be in the
+    /// poison table.
     pub(super) async fn poison(&self, error: &impl ToString) -> Result<MessageOutcome> {
         let error = &error.to_string();
         let marked = self.message.mark_poisoned(self.etag.clone(), error)?;
@@ -117,8 +113,8 @@ impl MessageState<'_> {
         }
     }
 
-    /// Finishes a message that is marked for the poison table: gives its move up, if it is a move,
-    /// and copies the message into that table.
+    /// Finishes a message that is marked for the poison table: if it is a move, gives it up. Then copies the
+    /// message to the poison table.
     pub(super) async fn put_poisoned_aside(&self, error: &str) -> Result<MessageOutcome> {
         let Self { worker, table, message, ref etag, .. } = *self;
         let Some(target) = worker.give_up_move(table, message).await? else {
@@ -126,7 +122,7 @@ impl MessageState<'_> {
             return Ok(MessageOutcome::Poisoned);
         };
         worker.copy_row_to_poison(table, &message.row, etag.as_ref(), error).await?;
-        // The message stays as done, which removes the tombstone when no carrier is under way any more.
+        // The message stays, marked as done. It removes the tombstone once no carrier is under way any more.
         worker.write_leased_message(table, message.mark_done(etag.clone(), &[target])?).await?;
         Ok(MessageOutcome::Poisoned)
     }
@@ -136,8 +132,7 @@ impl MessageState<'_> {
         worker.move_row_to_poison(table, &message.row, etag.clone(), reason).await
     }
 
-    /// Sends a write of the message. Returns `outcome`, or `Raced` if another worker changed or
-    /// deleted the message.
+    /// Writes the message. Returns `outcome`, or `Raced` if another worker changed or deleted the message.
     async fn write_or_race(
         &self,
         operation: Operation,

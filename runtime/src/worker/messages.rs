@@ -1,5 +1,5 @@
-//! Hands the messages of one partition to their handlers, and deletes finished messages. A message
-//! is leased by a write under its ETag; only the holder of the last lease may change it.
+//! Delivers the messages of one partition to their handlers, and deletes finished messages. A lease is a write
+//! under the message's ETag. Only the holder of the last lease may change the message.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use crate::{
 };
 
 impl Worker {
-    /// Hands the due messages of a chunk to their handlers.
+    /// Delivers the due messages of a chunk to their handlers.
     pub(super) async fn handle_messages(
         &self,
         chunk: &Chunk,
@@ -66,8 +66,7 @@ impl Worker {
         }
     }
 
-    /// Counts a message that cannot be read as unknown. After too many rounds puts it into the
-    /// poison table.
+    /// Counts a message that cannot be read as unknown. After too many rounds, moves it to the poison table.
     async fn handle_damaged_message(
         &self,
         table: &str,
@@ -78,7 +77,7 @@ impl Worker {
     ) {
         match self.count_failure_or_poison(table, row, &error).await {
             Ok(is_poisoned) => {
-                // Visited again at once, so that `drain` counts it to the end.
+                // Visit it again immediately, which lets `drain` count it to the end.
                 visit.revisit_after(Duration::ZERO);
                 visit.unknown += u64::from(!is_poisoned);
                 round.progressed += 1;
@@ -90,7 +89,7 @@ impl Worker {
         }
     }
 
-    /// Returns whether a message is due, and counts it as open, waiting or unknown.
+    /// Returns whether a message is due. Counts it as open, waiting or unknown.
     fn is_message_due(
         &self,
         message: &StoredMessage,
@@ -101,7 +100,7 @@ impl Worker {
     ) -> bool {
         let write_deadline = self.outbox().options.flight;
         if message.is_done {
-            // Its receipts stay until no worker can still hand it over.
+            // Keep its receipts until no worker can still deliver it.
             let is_deadline_over = row.is_older_than(write_deadline);
             if !is_deadline_over {
                 visit.waiting += 1;
@@ -110,8 +109,7 @@ impl Worker {
             return is_deadline_over;
         }
         if message.poison.is_some() {
-            // Due for every worker, with or without a handler: only the last two writes are
-            // missing.
+            // Due for every worker, with or without a handler: only the last two writes are missing.
             visit.add_open_row(row.age);
             return true;
         }
@@ -122,7 +120,7 @@ impl Worker {
             return false;
         }
         visit.add_open_row(row.age);
-        // An unknown date means no lease: the write under the ETag decides.
+        // Without a date the message counts as not leased, and the write under the ETag decides.
         let has_lease = self.outbox().guards.guard_holds(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
         let delay = date.and_then(|now| message.delay_left(now));
@@ -136,8 +134,8 @@ impl Worker {
         !has_lease && delay.is_none()
     }
 
-    /// Does the next step for one message: deletes it, puts it into the poison table, or leases it
-    /// and calls its handler.
+    /// Takes the next step for one message: deletes it, moves it to the poison table, or leases it and calls its
+    /// handler.
     async fn handle_message(
         &self,
         table: &str,
@@ -153,8 +151,8 @@ impl Worker {
             // The worker that marked it died before the last steps.
             return read.put_poisoned_aside(error).await;
         }
-        // Before the message is taken. It is taken under the ETag of the row that was verified, so that the
-        // handler gets the body that was verified.
+        // Verify before taking the message under the verified row's ETag. The handler then receives the verified
+        // body.
         if message.name == MoveMessage::NAME {
             return self.handle_move(read, time).await;
         }
@@ -173,8 +171,7 @@ impl Worker {
             .handlers
             .handle_message(context.clone(), name, body, &mut lease, time, stopping)
             .await;
-        // The receipts are stored whatever the outcome is, so that the message's deletion finds all of
-        // them.
+        // Store the receipts whatever the outcome: the deletion of the message must find all of them.
         let message = &message.clone().with_receipts(context.receipt_places());
         let leased = MessageState { message, etag: lease.etag, ..read };
         match handled {
@@ -185,8 +182,8 @@ impl Worker {
         }
     }
 
-    /// Verifies the code and the age of a message. Returns the outcome of a message that must not
-    /// be handled, or `None` for one that may.
+    /// Verifies the code and the age of a message. Returns the outcome if the message must not be handled, or
+    /// `None` if it may.
     async fn refuse_unauthentic(&self, read: &MessageState<'_>) -> Result<Option<MessageOutcome>> {
         if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
             return Ok(None);
@@ -202,13 +199,13 @@ impl Worker {
         outcome.map(Some)
     }
 
-    /// Deletes the receipts of a message that was done one write deadline ago, then the message. In
-    /// the other order nobody would find the receipts again.
+    /// Deletes the receipts of a message that was done one write deadline ago, then the message. In the other order,
+    /// a crash would leave receipts that nothing finds.
     async fn delete_done_message(&self, read: &MessageState<'_>) -> Result<MessageOutcome> {
         let message = read.message;
         let identity = message.message_identity(read.table, self.store().table_case());
         self.remove_receipts(&identity, &message.receipts).await?;
-        // Under the ETag that was read: a write since then means that another worker has it.
+        // Delete under the ETag that was read: a later write means that another worker has it.
         read.delete().await
     }
 
@@ -220,8 +217,8 @@ impl Worker {
     ) -> Result<()> {
         let row_key = receipt_row_key(&message.id);
         for (table, partition_key) in receipts {
-            // A message names these partitions by itself. A receipt of another message there stays, or
-            // that message's effect would take place twice.
+            // The message itself lists these partitions. Keep the receipt of any other message, whose effect would
+            // otherwise happen twice.
             let at = RowAt::new(table, partition_key, &row_key);
             let Some(receipt) = self.store().row_if_table_exists(at).await? else { continue };
             let is_own = message.owns_receipt(&receipt)?;

@@ -1,8 +1,8 @@
-//! Workers: they finish the work in other partitions that writers left.
+//! Workers finish the work that writers left in other partitions.
 //!
-//! A worker finds partitions with open work in the directory and makes every remote row equal to
-//! what its primary derives. Any number of workers may run at once; each may be killed at any time.
-//! A file uses only the files whose `mod` lines stand above its own.
+//! A worker finds partitions with open work through the directory and makes every remote row equal to what its
+//! primary derives. Any number of workers may run at the same time, and each may be killed at any time.
+//! A file uses only files whose `mod` lines come before its own.
 
 mod failure;
 mod stopping;

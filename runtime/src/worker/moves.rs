@@ -1,4 +1,4 @@
-//! Carries moves of entities on: verifies a move's message, leases it, and makes the remaining steps.
+//! Continues moves of entities: verifies a move's message, leases it, and takes the remaining steps.
 
 use std::pin::pin;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Worker {
-    /// Verifies a move, leases its message, and makes the remaining steps of the move.
+    /// Verifies a move, leases its message, and takes the remaining steps.
     pub(super) async fn handle_move(
         &self,
         read: MessageState<'_>,
@@ -29,12 +29,12 @@ impl Worker {
     ) -> Result<MessageOutcome> {
         let (table, message) = (read.table, read.message);
         let (move_message, Some(schema)) = self.parse_move(message)? else {
-            // The type is not known here after all: nothing was done.
+            // The type is not known here after all. Nothing was done.
             return Ok(MessageOutcome::Raced);
         };
         let job = self.move_job(table, message, &move_message, schema);
         let found = match job.read_source(Guard::VerifiedFirst).await {
-            // Nothing of it is followed, and the entity stays as it is: somebody else chose both.
+            // Do nothing with the move or the entity, both of which somebody else may have chosen.
             Ok(MoveSource::Fault(WorkRefusal::NotAuthentic)) => {
                 return read.refuse().await;
             }
@@ -49,7 +49,7 @@ impl Worker {
             Err(error) => match FailureReaction::reaction_for_message(error) {
                 FailureReaction::Count(error) => return read.count_failure(&error).await,
                 FailureReaction::TryLater(error) => return Err(error),
-                // Another actor changed the source, or its type is not known here: left as it is.
+                // Another actor changed the source, or its type is not known here. Leave it unchanged.
                 FailureReaction::BeginAgain | FailureReaction::LeaveToOthers => {
                     return Ok(MessageOutcome::Unknown);
                 }
@@ -63,15 +63,15 @@ impl Worker {
         let moving = tokio::time::timeout_at(until, job.finish_move(Some(found)));
         let moved = match select(pin!(moving), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,
-            // Each step of a move is safe to drop.
+            // Each step of a move may be dropped safely.
             Either::Right(_) => return leased.give_back().await,
         };
-        // The lease has ended: another worker may have the message.
+        // The lease has ended, and another worker may have the message.
         let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
         match moved {
             Ok(MoveOutcome::Moved) => {
-                // Its receipt at the target stays as long as the message, so that a slow carrier
-                // cannot insert the entity again.
+                // Keep its receipt at the target as long as the message. It prevents a slow carrier from
+                // inserting the entity again.
                 let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
                 leased.finish(&receipts).await
             }
@@ -81,7 +81,7 @@ impl Worker {
             Err(error) => match FailureReaction::reaction_for_message(error) {
                 FailureReaction::Count(error) => leased.count_failure(&error).await,
                 reaction => {
-                    // Given back at once, so that the next round needs not wait for the lease.
+                    // Give it back immediately, so the next round need not wait for the lease.
                     leased.release().await?;
                     match reaction {
                         FailureReaction::TryLater(error) => Err(error),
@@ -92,9 +92,9 @@ impl Worker {
         }
     }
 
-    /// Gives up a move that failed for good, so that the entity can be written again at the source.
-    /// Returns table and PartitionKey of the target, where a tombstone may be. Returns `None` if
-    /// the message is no move of a known type.
+    /// Gives up a move that failed permanently. The entity can then be written again at its source. Returns the
+    /// table and PartitionKey of the target, where a tombstone may be. Returns `None` if the message is not a move
+    /// of a known type.
     pub(super) async fn give_up_move(
         &self,
         table: &str,
@@ -106,8 +106,8 @@ impl Worker {
         let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
         let given_up = self.move_job(table, message, &move_message, schema).give_up_move().await;
         match given_up {
-            // Throttling and the like: the next round gives the move up before the message is put
-            // aside.
+            // The failure is temporary, such as throttling. The next round gives the move up before the message is
+            // put aside.
             Err(error) if error.retry_chance() != RetryChance::Never && !is_key_gone(&error) => {
                 return Err(error);
             }
@@ -117,9 +117,8 @@ impl Worker {
         Ok(Some((move_message.to_table, move_message.to_partition)))
     }
 
-    /// Verifies the codes of a move in the poison table, which cover the secret values of its
-    /// entity. Returns `None` if this program does not know the type, or the entity is not locked
-    /// by this move.
+    /// Verifies the codes of a move in the poison table, which cover the secret values of its entity. Returns `None`
+    /// if this program does not know the type, or the entity is not locked by this move.
     pub(super) async fn verify_move_put_aside(
         &self,
         table: &str,
@@ -135,12 +134,11 @@ impl Worker {
         })
     }
 
-    /// Returns whether the message is a move of an entity whose type this program knows and can
-    /// decrypt.
+    /// Returns whether the message is a move of an entity whose type this program knows and can decrypt.
     pub(super) fn knows_entity_of_move(&self, message: &StoredMessage) -> bool {
         let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
         let is_move = message.name == MoveMessage::NAME && message.version <= known;
-        // An entity with encrypted values is moved by workers with keys.
+        // Entities with encrypted values are moved by workers with keys.
         let can_open = |schema: &Schema| !schema.is_sealed() || self.outbox().codes.has_keys();
         is_move && self.parse_move(message).is_ok_and(|(_, schema)| schema.is_some_and(can_open))
     }

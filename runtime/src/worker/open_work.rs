@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{directory::DirectoryPages, partition::PartitionReader};
 use crate::{error::Result, table::Client};
 
-/// Returns those of `tables` that have open work: outbox rows that no worker has finished. Reads
-/// the directory, and the partitions of these tables that the directory names. Of each table, reads
-/// partitions only until one has open work.
+/// Returns the tables among `tables` that have open work, which are outbox rows that no worker has finished.
+/// Reads the directory, and the partitions of these tables that are in it. Stops reading a table at its first
+/// partition with open work.
 pub(crate) async fn tables_with_open_work(
     client: &Client,
     tables: &[String],
@@ -24,7 +24,7 @@ pub(crate) async fn tables_with_open_work(
                 Ok(true) => {
                     open.insert(table.clone());
                 }
-                // Somebody dropped it meanwhile.
+                // The table was dropped in the meantime.
                 Err(error) if error.is_table_missing() || error.is_table_being_deleted() => {}
                 Err(error) => return Err(error),
             }
@@ -33,8 +33,7 @@ pub(crate) async fn tables_with_open_work(
     Ok(open)
 }
 
-/// Reads the outbox rows of a partition until one of them is open work. Returns whether there is
-/// one.
+/// Reads the outbox rows of a partition until one of them is open work. Returns whether there is one.
 async fn may_have_open_work(client: &Client, table: &str, partition_key: &str) -> Result<bool> {
     let mut reader = PartitionReader::new(client, table, partition_key);
     while let Some(chunk) = reader.next_chunk().await? {

@@ -1,5 +1,5 @@
-//! Decides what follows from an error in one place: begin again, leave to others, try later, or
-//! count towards the poison table.
+//! Decides in one place how to react to an error: start again, leave the work to others, try later, or count it
+//! towards the poison table.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 /// The worker's reaction to work that failed.
 #[derive(Debug)]
 pub(super) enum FailureReaction {
-    /// Begin again at once: another actor changed a row first, or the write deadline passed.
+    /// Start again immediately: another actor changed a row first, or the write deadline passed.
     BeginAgain,
     /// Leave the work to programs that know its type.
     LeaveToOthers,
@@ -30,8 +30,8 @@ pub(super) enum FailureReaction {
 impl FailureReaction {
     /// Returns the reaction to an outbox row whose work failed.
     pub(super) fn reaction_for_row(error: Error) -> Self {
-        // A row that changed or went away meanwhile is no failure of the work, although the kind
-        // `NotFound` fails every time for a message.
+        // If a row changed or disappeared in the meantime, the work has not failed, although `NotFound` is a
+        // permanent failure for a message.
         match error.lost_race() || error.is_contended() {
             true => Self::BeginAgain,
             false => Self::reaction_for_message(error),
@@ -45,42 +45,41 @@ impl FailureReaction {
         }
         match error.retry_chance() {
             RetryChance::Never => Self::Count(error),
-            // Throttling and lost connections must never put work aside, however often they come.
+            // Throttling and lost connections must never put work aside, however often they occur.
             RetryChance::PassesAlone | RetryChance::Unclear => Self::TryLater(error),
         }
     }
 }
 
-/// How the work on a message ended.
+/// The result of working on a message.
 #[derive(Debug)]
 pub(super) enum MessageOutcome {
     /// The message was deleted or marked as done.
     Done,
-    /// The handler failed; this counts towards the poison table.
+    /// The handler failed, which counts towards the poison table.
     Failed,
-    /// The handler failed for a temporary reason; the message is hidden for that time.
+    /// The handler failed for a temporary reason. The message is hidden for this time.
     Postponed(Error, Duration),
     Poisoned,
     /// The message was put into the poison table because its code is wrong or missing.
     Refused,
-    /// This program does not know the message's type, or the type of the entity that it moves.
+    /// This program does not know the message's type, or the type of the entity to move.
     Unknown,
     /// Another worker holds or has finished the message.
     Raced,
-    /// The worker is stopping: it did not take the message, or gave it back.
+    /// The worker is stopping and did not take the message, or gave it back.
     Left,
 }
 
 impl Worker {
-    /// Counts and reports a failure that is not the fault of a single row, and keeps the first one
-    /// of a round for its caller.
+    /// Counts and reports a failure that is not caused by a single row. Keeps the first one of a round for the
+    /// caller.
     pub(super) fn report_failure(&self, error: Error, round: &mut RoundResult) {
         self.count_and_report_failure(&error);
         round.keep_first_failure(error);
     }
 
-    /// Reacts to the failure of an outbox row's work: tries again, leaves the row, or counts the
-    /// failure.
+    /// Reacts to the failure of an outbox row's work: tries again, leaves the row, or counts the failure.
     pub(super) async fn handle_failure(
         &self,
         table: &str,
@@ -103,15 +102,15 @@ impl Worker {
                 round.raced += 1;
                 visit.revisit_after(Duration::ZERO);
             }
-            // The row stays: programs that know its type find it in the same partition.
+            // Keep the row. Programs that know its type find it in the same partition.
             FailureReaction::LeaveToOthers => visit.move_open_to_unknown(),
             FailureReaction::Count(error) => {
                 visit.revisit_after(Duration::ZERO);
                 match self.count_failure_or_poison(table, row, &error).await {
                     Ok(is_poisoned) => {
                         visit.remove_open_rows(u64::from(is_poisoned));
-                        // A counted failure is progress for `drain`, which continues until the work
-                        // is in the poison table.
+                        // A counted failure is progress for `drain`, which continues until the work is in the
+                        // poison table.
                         round.progressed += 1;
                         round.counted += u64::from(!is_poisoned);
                     }
@@ -119,14 +118,14 @@ impl Worker {
                 }
             }
             FailureReaction::TryLater(error) => {
-                // Throttling and the like: the row must stay, however often it fails.
+                // The failure is temporary, such as throttling. Keep the row, however often it fails.
                 visit.revisit_after(Duration::ZERO);
                 self.report_failure(error, round);
             }
         }
     }
 
-    /// Counts the outcome of a message, and plans the next visit of its partition.
+    /// Counts the outcome of a message and schedules the next visit of its partition.
     pub(super) fn count_message(
         &self,
         outcome: Result<MessageOutcome>,
@@ -166,11 +165,11 @@ impl Worker {
             }
             Ok(MessageOutcome::Unknown) => visit.move_open_to_unknown(),
             Ok(MessageOutcome::Raced) => {
-                // Its new holder may die: the partition is visited again after a lease.
+                // The new holder may die, so visit the partition again after a lease.
                 visit.revisit_after(self.outbox().options.lease);
                 round.raced += 1;
             }
-            // The next worker may take it at once.
+            // The next worker may take it immediately.
             Ok(MessageOutcome::Left) => visit.revisit_after(Duration::ZERO),
             Err(error) => {
                 visit.revisit_after(self.outbox().options.lease);

@@ -1,4 +1,4 @@
-//! Reads the outbox rows of one partition, a chunk at a time: its fences first, then its open work.
+//! Reads the outbox rows of one partition in chunks: first its fences, then its open work.
 
 use std::time::Duration;
 
@@ -24,45 +24,44 @@ use crate::{
     table::Client,
 };
 
-/// Most rows in a partition's first chunk. It is small because the size of the rows is not known
-/// yet.
+/// The maximum number of rows in a partition's first chunk. It is small because the size of the rows is still
+/// unknown.
 const FIRST_CHUNK_ROWS: u32 = 128;
 
-/// Number of bytes that each later chunk should have, estimated from the size of the rows before.
+/// The target size of later chunks in bytes, estimated from the size of the previous rows.
 const CHUNK_BYTES: usize = 2 * 1024 * 1024;
 
 /// An outbox row, and its age when it was read.
 #[derive(Debug, Clone)]
 pub(super) struct OutboxRow {
     pub(super) row: Row,
-    /// The time between the row's last write and its read, by the store's dates. `None` if the
-    /// store sends no date: then the row counts as new.
+    /// The time between the row's last write and its read, by the store's dates. `None` if the store sends no
+    /// date, in which case the row counts as new.
     pub(super) age: Option<Duration>,
 }
 
 impl OutboxRow {
-    /// Returns the time until the row has the age `least`; zero if it is older. A row of unknown age counts
-    /// as new.
+    /// Returns the time until the row has the age `least`, or zero if it is older. A row of unknown age counts as
+    /// new.
     pub(super) fn time_until_age(&self, least: Duration) -> Duration {
         least.saturating_sub(self.age.unwrap_or_default())
     }
 
-    /// Returns whether the row is known to have at least that age. A row of unknown age counts as
-    /// new.
+    /// Returns whether the row is known to be at least this old. A row of unknown age counts as new.
     pub(super) fn is_older_than(&self, least: Duration) -> bool {
         self.age.is_some_and(|age| age >= least)
     }
 }
 
-/// The fences of one partition, and whether open work keeps them.
+/// The fences of one partition, and whether open work requires them.
 #[derive(Debug, Default)]
 pub(super) struct Fences {
     pub(super) table: String,
     pub(super) fences: Vec<(Fence, OutboxRow)>,
-    /// The registration ids of fence rows that do not name their own directory markers. These
-    /// fences and markers stay.
+    /// The registration ids of fence rows that do not contain their own directory markers. These fences and
+    /// markers are kept.
     pub(super) damaged_fences: Vec<String>,
-    /// Whether the partition had open work or unreadable rows, so that its fences must stay.
+    /// Whether the partition had open work or unreadable rows, in which case its fences must be kept.
     pub(super) may_have_open_work: bool,
 }
 
@@ -72,7 +71,7 @@ impl Fences {
         Self { table: table.to_owned(), ..Self::default() }
     }
 
-    /// Moves the fences of the next chunk into this, and notes whether the chunk has open work.
+    /// Takes over the fences of the next chunk, and records whether the chunk has open work.
     pub(super) fn take_fences_from(&mut self, chunk: &mut Chunk) {
         self.fences.append(&mut chunk.fences);
         self.damaged_fences.append(&mut chunk.damaged_fences);
@@ -85,47 +84,47 @@ impl Fences {
 pub(super) struct Chunk {
     pub(super) table: String,
     pub(super) fences: Vec<(Fence, OutboxRow)>,
-    /// The registration ids of fence rows of this chunk that do not name their own directory markers.
+    /// The registration ids of fence rows in this chunk that do not contain their own directory markers.
     pub(super) damaged_fences: Vec<String>,
     pub(super) claims: Vec<OutboxRow>,
     pub(super) dirty: Vec<OutboxRow>,
     pub(super) messages: Vec<OutboxRow>,
-    /// The store's date in its answer; `None` if the store sends none.
+    /// The store's date in its answer, or `None` if the store sends none.
     pub(super) date: Option<Ticks>,
-    /// The moment at which the chunk was requested.
+    /// When the chunk was requested.
     pub(super) sent: Option<Instant>,
-    /// Number of rows that do not decode, or whose kind or format this program does not know.
+    /// The number of rows that do not decode, or whose kind or format this program does not know.
     pub(super) unknown: u64,
 }
 
-/// Reads the outbox rows of one partition chunk by chunk. Rows and bytes of a chunk are bounded, so
-/// that a worker holds few of many open rows, and removes finished rows before it reads on.
+/// Reads the outbox rows of one partition in chunks with a limited number of rows and bytes. A worker holds only
+/// a few of many open rows, and removes finished rows before it continues.
 pub(super) struct PartitionReader<'a> {
     client: &'a Client,
     table: &'a str,
     partition_key: &'a str,
     rows: RowsOfChunks,
     next: NextChunk,
-    /// Most rows in the next chunk.
+    /// The maximum number of rows in the next chunk.
     most: u32,
 }
 
-/// Selects the rows that the next chunks hold.
+/// Selects the rows of the next chunks.
 ///
-/// Every fence is read before or with the first row of open work. So a fence whose ETag has not
-/// changed since proves that nothing was committed under it.
+/// Every fence is read before or together with the first row of open work. If a fence's ETag has not changed
+/// since, nothing was committed under it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowsOfChunks {
-    /// Fences and open work, in the order of their keys, in which fences come first.
+    /// Fences and open work in key order, with fences first.
     Ordered,
-    /// Fences only, for a store that returns rows in no order.
+    /// Only fences, for a store that returns rows in no particular order.
     Fences,
-    /// Open work only, after all fences.
+    /// Only open work, after all fences.
     Work,
 }
 
 impl RowsOfChunks {
-    /// Returns the filter that selects the rows of this kind in a partition.
+    /// Returns the filter for these rows in a partition.
     fn filter_of_rows(self, partition_key: &str) -> Filter {
         let rows = match self {
             Self::Ordered => RESERVED..RESERVED_END,
@@ -136,7 +135,7 @@ impl RowsOfChunks {
     }
 }
 
-/// The position of the next chunk of a partition.
+/// The position of a partition's next chunk.
 enum NextChunk {
     AtStart,
     From(Continuation),
@@ -148,8 +147,8 @@ impl<'a> PartitionReader<'a> {
     pub(super) fn new(client: &'a Client, table: &'a str, partition_key: &'a str) -> Self {
         let is_ordered = client.store().capabilities().ordered;
         let rows = match is_ordered || client.outbox().guards.has_mutation(Mutation::OrderAssumed) {
-            // Without an order of keys, open work could be returned before the fence that it was
-            // committed under. So the fences are read first.
+            // Without key order, open work could be returned before the fence that it was committed under, so read
+            // the fences first.
             true => RowsOfChunks::Ordered,
             false => RowsOfChunks::Fences,
         };
@@ -162,7 +161,7 @@ impl<'a> PartitionReader<'a> {
         matches!(self.next, NextChunk::AtStart) && self.rows != RowsOfChunks::Work
     }
 
-    /// Reads the next chunk; `None` after the last one. After an error, the next call reads that
+    /// Reads the next chunk, or returns `None` after the last one. After an error, the next call reads the same
     /// chunk again.
     pub(super) async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         let from = match &self.next {
@@ -173,7 +172,7 @@ impl<'a> PartitionReader<'a> {
         let filter = self.rows.filter_of_rows(self.partition_key);
         let (table, top) = (self.table, Some(self.most));
         let scan = ScanRequest { table, filter: &filter, select: None, top, from };
-        // Taken before the request, so that the estimate of the store's time is never too early.
+        // Taken before the request, which keeps the estimate of the store's time from being too early.
         let sent = Instant::now();
         let page = self.client.store().scan(scan).await?;
         self.most = rows_of_next_chunk(&page, self.most);
@@ -185,7 +184,7 @@ impl<'a> PartitionReader<'a> {
                     let age = row_age(&row, page.date);
                     chunk.add_row(OutboxRow { row, age }, self.client.outbox().guards);
                 }
-                // It may be open work, so that the partition has to stay in the directory.
+                // It may be open work, so the partition must stay in the directory.
                 Err(_) => chunk.unknown += 1,
             }
         }
@@ -193,8 +192,7 @@ impl<'a> PartitionReader<'a> {
         if guards.has_mutation(Mutation::UnknownWorkIsNone) {
             chunk.unknown = 0;
         }
-        // The continuation, not the number of rows, tells whether there is more: pages may be
-        // short.
+        // Pages may be short: only the continuation shows whether there is more.
         let next = page.next.filter(|_| !guards.has_mutation(Mutation::FirstChunkAlone));
         self.next = match next {
             Some(next) => NextChunk::From(next),
@@ -208,8 +206,8 @@ impl<'a> PartitionReader<'a> {
     }
 }
 
-/// Returns how many rows to read as the chunk after `page`, so that the chunk has about [`CHUNK_BYTES`]
-/// bytes. Returns `before`, the number for `page` itself, if `page` has no rows.
+/// Returns how many rows to read after `page` for a chunk of about [`CHUNK_BYTES`] bytes. Returns `before`, the
+/// number for `page` itself, if `page` has no rows.
 fn rows_of_next_chunk(page: &Rows, before: u32) -> u32 {
     let sizes = page.rows.iter().flatten().map(|row| row.as_bytes().len());
     let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));
@@ -232,9 +230,8 @@ impl Chunk {
                 Ok(fence) if !is_checked || fence.names_own_marker(&self.table) => {
                     self.fences.push((fence, row));
                 }
-                // It stands for open work, like every fence: the partition must stay in the directory.
-                // A marker of another registration that it names must stay too: the work of that
-                // partition would never be found.
+                // Like every fence, it indicates open work, and the partition must stay in the directory. A marker
+                // of another registration in it must stay too, or the work of that partition would never be found.
                 _ => self.damaged_fences.extend(key.strip_prefix(FENCE).map(str::to_owned)),
             }
         } else if key.starts_with(CLAIM) && is_known {
@@ -243,19 +240,19 @@ impl Chunk {
             self.dirty.push(row);
         } else if key.starts_with(MESSAGE) && is_known {
             self.messages.push(row);
-        // A receipt is no work: its message deletes it.
+        // A receipt is not work. Its message deletes it.
         } else if !key.starts_with(RECEIPT) {
             self.unknown += 1;
         }
     }
 
-    /// Returns the store's time as estimated from the date of this chunk.
+    /// Returns the store's time, estimated from the date of this chunk.
     pub(super) fn store_time(&self) -> StoreTime {
         StoreTime::new(self.date, self.sent.unwrap_or_else(Instant::now))
     }
 
-    /// Returns whether the chunk has open work, or unknown rows that may be open work, so that the
-    /// partition's fences must stay.
+    /// Returns whether the chunk has open work, or unknown rows that may be open work. The partition's fences must
+    /// then be kept.
     pub(super) fn may_have_open_work(&self) -> bool {
         let has_rows =
             !(self.claims.is_empty() && self.dirty.is_empty() && self.messages.is_empty());
@@ -263,10 +260,10 @@ impl Chunk {
     }
 }
 
-/// Returns the time from a row's Timestamp to `date`; `None` if either is unknown.
+/// Returns the time from a row's Timestamp to `date`, or `None` if either is unknown.
 fn row_age(row: &Row, date: Option<Ticks>) -> Option<Duration> {
     let ticks = date?.get().checked_sub(row.timestamp()?.get())?;
-    // A negative age stems from a write after the page's date was taken.
+    // A negative age means that the row was written after the page's date was taken.
     let ticks = u64::try_from(ticks).unwrap_or(0);
     // A tick is 100 ns.
     Some(Duration::from_nanos(ticks.saturating_mul(100)))

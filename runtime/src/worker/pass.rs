@@ -1,8 +1,7 @@
-//! A pass: makes the remote copies that one dirty row names equal to what their primary derives
-//! now.
+//! A pass: makes the remote copies in one dirty row equal to what their primary currently derives.
 //!
-//! The order of its requests is fixed: the dirty row is read, then the copies, then the primary;
-//! then each copy is written under the ETag that was read.
+//! The order of its requests is fixed: read the dirty row, then the copies, then the primary. Then write each copy
+//! under the ETag that was read.
 
 use std::time::Duration;
 
@@ -28,28 +27,28 @@ use crate::{
     store::derive::{ClaimState, read_claim_state, read_primary_to_derive},
 };
 
-/// How a pass over a dirty row ended.
+/// The result of a pass over a dirty row.
 #[derive(Debug)]
 pub(super) enum PassOutcome {
     /// The dirty row can be deleted.
     Finished(FinishedDirtyRow),
-    /// All copies are right. The dirty row stays until a pass that begins after the write deadline,
-    /// since a delayed writer could still change them.
+    /// All copies are correct. The dirty row is kept until a pass begins after the write deadline, because a
+    /// delayed writer could still change them.
     AwaitsSecondLook(FinishedDirtyRow),
-    /// A copy is reserved by a claim; only the writer or worker that resolves the claim writes it.
+    /// A claim reserves a copy. Only the writer or worker that resolves the claim writes it.
     Claimed,
-    /// The dirty row names an index or a list that this program does not know. The row stays.
+    /// The dirty row contains an index or a list that this program does not know. The row is kept.
     UnknownType,
     Failed(OutboxRow, Error),
 }
 
-/// A dirty row whose copies and lists are right.
+/// A dirty row whose copies and lists are correct.
 #[derive(Debug)]
 pub(super) struct FinishedDirtyRow {
     pub(super) dirty: StoredDirtyRow,
     /// Whether the pass wrote or deleted a copy or a list.
     pub(super) has_written: bool,
-    /// The time until no delayed writer can change a copy or a list any more.
+    /// The time after which no delayed writer can change a copy or a list.
     pub(super) until_second_look: Duration,
 }
 
@@ -58,35 +57,34 @@ pub(super) struct FinishedDirtyRow {
 pub(super) enum CopyOutcome {
     /// The copy exists and the pass wrote it under a condition.
     Written,
-    /// The copy exists with the content and the ETag of the primary that was read after it. Delayed
-    /// writes of it fail, or write this content.
+    /// The copy exists with the content and the ETag of the primary, which was read after it. Delayed writes of
+    /// the copy fail or write the same content.
     Current,
     Deleted,
-    /// The copy or entry was right already and was not written. That proves nothing about writes
-    /// that are still on their way.
+    /// The copy or entry was already correct and was not written. This proves nothing about delayed writes.
     Unchanged,
-    /// The pass did not write the copy: a claim reserves its key, or the key now belongs to another primary.
+    /// The copy was not written: a claim reserves its key, or the key now belongs to another primary.
     Claimed,
     UnknownType,
 }
 
-/// A copy that a dirty row names, as it was read.
+/// A copy in a dirty row, as it was read.
 #[derive(Debug)]
 struct ReadCopy<'d> {
     address: &'d CopyAddress,
-    /// The row and the primary that it belongs to; `None` if there is no row, and for a list or a
-    /// blob, which is read elsewhere.
+    /// The row and the primary that it belongs to. `None` if there is no row, and for lists and blobs, which are
+    /// read elsewhere.
     found: Option<(Row, CopyOwnership)>,
-    /// Whether a claim reserves the row, so that the pass must leave it.
+    /// Whether a claim reserves the row, in which case the pass must not write it.
     is_claimed: bool,
 }
 
-/// A pass whose copies are written, and whose remote lists are still to be written.
+/// A pass whose copies are written, but not its remote lists.
 #[derive(Debug)]
 pub(super) struct PassBeforeLists {
     dirty: StoredDirtyRow,
-    /// Whether the pass began when the dirty row was older than the write deadline, so that no
-    /// delayed writer can change a copy after it.
+    /// Whether the dirty row was older than the write deadline when the pass began. No delayed writer can then
+    /// change a copy after it.
     pub(super) is_second_look: bool,
     until_second_look: Duration,
     pub(super) outcomes: Vec<CopyOutcome>,
@@ -94,7 +92,7 @@ pub(super) struct PassBeforeLists {
 }
 
 impl PassBeforeLists {
-    /// Returns how the pass ended. Called after its lists are written.
+    /// Returns the outcome of the pass. Called after its lists are written.
     pub(super) fn finish_pass(self, guards: Guards) -> PassOutcome {
         let Self { dirty, is_second_look, until_second_look, outcomes, .. } = self;
         if outcomes.contains(&CopyOutcome::Claimed) {
@@ -107,9 +105,8 @@ impl PassBeforeLists {
         let wrote = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Deleted);
         let has_written = outcomes.iter().copied().any(wrote);
         let finished = FinishedDirtyRow { dirty, has_written, until_second_look };
-        // A write under a condition makes every delayed write of that copy fail. A copy that was
-        // deleted has no ETag: a delayed writer could insert it again until the write deadline has
-        // passed.
+        // A conditional write makes every delayed write of that copy fail. A deleted copy has no ETag: until the write
+        // deadline has passed, a delayed writer could insert it again.
         let is_right = |outcome| {
             matches!(outcome, CopyOutcome::Written | CopyOutcome::Current)
                 || (is_ignored && outcome == CopyOutcome::UnknownType)
@@ -122,18 +119,18 @@ impl PassBeforeLists {
     }
 }
 
-/// Returns the error of a pass that met a list of a type which this program did not know when the lists
-/// were read. The next round does the work.
+/// Returns the error for a pass over a list whose type was not yet known when the lists were read. The next round
+/// does the work.
 pub(super) fn late_type_error() -> Error {
     Error::new(ErrorKind::Contended, "the type of a list became known during the pass")
 }
 
 impl Worker {
-    /// Makes a pass over a dirty row that names no remote list.
+    /// Makes a pass over a dirty row without remote lists.
     pub(super) async fn pass_without_lists(&self, table: &str, row: &OutboxRow) -> PassOutcome {
         let deadline = self.outbox().start_deadline();
         match self.pass_copies(table, row, &deadline).await {
-            // The lists have to be read before the primary.
+            // The lists must be read before the primary.
             Ok(PassBeforeLists { memberships, .. }) if !memberships.is_empty() => {
                 PassOutcome::Failed(row.clone(), late_type_error())
             }
@@ -142,8 +139,8 @@ impl Worker {
         }
     }
 
-    /// Makes the copies that a dirty row names equal to what the primary derives. The caller has to
-    /// read the remote lists before and to write them after this.
+    /// Makes the copies in a dirty row equal to what the primary derives. The caller reads the remote lists before
+    /// this and writes them after it.
     pub(super) async fn pass_copies(
         &self,
         table: &str,
@@ -152,7 +149,7 @@ impl Worker {
     ) -> Result<PassBeforeLists> {
         let guards = self.outbox().guards;
         let write_deadline = self.outbox().options.flight;
-        // Decided before the reads, so that the copies are read after every delayed write has
+        // Decided before the reads: in a second look, the copies are read after every delayed write has
         // ended.
         let is_second_look = row.is_older_than(write_deadline);
         let until_second_look = row.time_until_age(write_deadline);
@@ -172,8 +169,8 @@ impl Worker {
             self.find_claimed(table, &dirty, &mut copies).await?;
             Ok(copies)
         };
-        // The primary is read last. A copy that is written under the ETag read before it cannot
-        // overwrite what a newer version of the primary has made of that copy.
+        // Read the primary last. A copy that is written under an ETag read before the primary cannot overwrite what
+        // a newer version of the primary made of that copy.
         let primary = self.read_primary(table, &dirty);
         let read = guards.await_in_order(Guard::DestinationFirst, copies, primary).await?;
         let (mut copies, primary) = read;
@@ -204,9 +201,9 @@ impl Worker {
             .into_iter()
             .map(|(address, step)| self.write_copy(deadline, owner, address, step));
         let mut outcomes = try_join_all(outcomes).await?;
-        // Deleted last: until then a copy may still hold the name.
+        // Deleted last: until then a copy may still contain the name.
         let is_left = |outcome| matches!(outcome, CopyOutcome::Claimed | CopyOutcome::UnknownType);
-        // A copy that is left may still point to the blob.
+        // A copy that was not written may still point to the blob.
         if let Some(left) = outcomes.iter().copied().find(|outcome| is_left(*outcome)) {
             outcomes.extend(old_blobs.iter().map(|_| left));
         } else {
@@ -217,8 +214,7 @@ impl Worker {
         Ok(PassBeforeLists { dirty, is_second_look, until_second_look, outcomes, memberships })
     }
 
-    /// Returns whether this program knows none of the names in a dirty row. Then a pass needs no
-    /// request.
+    /// Returns whether this program knows none of the names in a dirty row. A pass then needs no request.
     fn is_wholly_unknown(&self, table: &str, dirty: &StoredDirtyRow) -> bool {
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let is_known = |address| {
@@ -243,7 +239,7 @@ impl Worker {
             deadline.run_request(delete_blob(self.outbox(), name)).await?;
             self.lock_memory().stats.written += 1;
         }
-        // No writer can write a blob of this name again, so that nothing is left to look at.
+        // No writer can write a blob of this name again, so no second look is needed.
         Ok(CopyOutcome::Written)
     }
 
@@ -255,7 +251,7 @@ impl Worker {
         read_primary_to_derive(self.store(), at, wide).await
     }
 
-    /// Reads a remote copy; `None` without a request if its index is unknown to this program.
+    /// Reads a remote copy. Returns `None` without a request if this program does not know its index.
     async fn read_known_copy(&self, table: &str, address: &CopyAddress) -> Result<Option<Row>> {
         if self.outbox().known_copy(table, address).is_none() {
             return Ok(None);
@@ -263,8 +259,8 @@ impl Worker {
         self.store().read_row(address.as_row_at()).await
     }
 
-    /// Returns the type whose list an address names; `None` if the type is unknown or this client
-    /// has no store for the list's blob.
+    /// Returns the type whose list an address refers to. Returns `None` if the type is unknown or this client has no
+    /// store for the list's blob.
     pub(super) fn type_of_writable_list(
         &self,
         table: &str,
@@ -274,8 +270,7 @@ impl Worker {
         self.outbox().type_of_list(table, address).filter(|_| can_write)
     }
 
-    /// Returns the write that makes a remote copy right; `None` if this program does not know its
-    /// index.
+    /// Returns the write that corrects a remote copy, or `None` if this program does not know its index.
     fn plan_copy(
         &self,
         table: &str,
@@ -290,27 +285,27 @@ impl Worker {
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let version = derived.primary.and_then(Row::etag);
         let wanted = derived.wanted_copy(schema, address, table);
-        // The copy's form is that of the version which wrote the primary.
+        // The copy has the form of the version that wrote the primary.
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
         let case = self.store().table_case();
         let needs_version = self.outbox().guards.guard_holds(Guard::CurrentByVersion);
         let step = plan_step_for_row(kinds, owner, found, wanted, |found, copy, version| {
-            // Equal contents may stem from an older version, whose writer may still overwrite them.
-            // An equal version alone is not enough: another program may have changed the copy.
+            // Equal content may come from an older version, whose writer may still overwrite it. An equal version is
+            // not enough either: another program may have changed the copy.
             let is_current = !needs_version || is_derived_from_version(found, version)?;
             let is_ignored = self.outbox().guards.has_mutation(Mutation::ContentNotCompared);
             Ok(is_current && (is_ignored || equal_except_version(found, copy, case)?))
         })?;
         Ok(Some(match step {
-            // A unique key that moves on with its entity belongs to the move's target before the
-            // source is deleted.
+            // A unique key that moves with its entity belongs to the move's target before the source is
+            // deleted.
             CopyStep::Occupied if derived.is_move_source()? => CopyStep::Claimed,
             step => step,
         }))
     }
 
-    /// Reads the copies that a dirty row names, each with the primary that it belongs to.
+    /// Reads the copies in a dirty row, each with the primary that it belongs to.
     async fn read_copies<'d>(
         &self,
         table: &str,
@@ -335,7 +330,7 @@ impl Worker {
         Ok(copies)
     }
 
-    /// Notes at each copy whether a claim reserves it.
+    /// Records for each copy whether a claim reserves it.
     async fn find_claimed(
         &self,
         table: &str,
@@ -351,8 +346,8 @@ impl Worker {
             let Some(id) = reserving_claim(row)? else { continue };
             let is_own = *owner == CopyOwnership::Ours;
             let previous = previous_owner(row)?;
-            // The reservation of a claim that is gone is written as any copy. That of a dead claim is
-            // too, unless it was taken over: then it may have to go back to its previous owner.
+            // The reservation of a claim that is gone is written like any copy. So is the reservation of a dead claim,
+            // unless it was taken over: it may then have to be returned to its previous owner.
             let is_reserved = is_own
                 && leaves_claimed
                 && match read_claim_state(self.store(), primary, id).await? {
@@ -367,7 +362,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Sends the write of one copy, if there is any. `None` stands for an unknown index.
+    /// Writes one copy, if necessary. `None` means an unknown index.
     async fn write_copy(
         &self,
         deadline: &WriteDeadline,
@@ -381,12 +376,11 @@ impl Worker {
             Some(CopyStep::Write(operation)) => (operation, CopyOutcome::Written),
             Some(CopyStep::Delete(operation)) => (operation, CopyOutcome::Deleted),
             Some(CopyStep::Keep) if !guards.guard_holds(Guard::CurrentByVersion) => {
-                // Counted as written without a write: only a simulation does this.
+                // Counted as written without a write. Only a simulation does this.
                 return Ok(CopyOutcome::Written);
             }
-            // Left as it is. The dirty row stays for a second look: a delayed write could still
-            // land.
-            // Where reads lag, a delayed writer may have read an older primary after this copy.
+            // Leave the copy unchanged. Keep the dirty row for a second look, because a delayed write
+            // could still arrive. If reads may lag, a delayed writer may have read an older primary after this copy.
             Some(CopyStep::Keep)
                 if self.store().capabilities().strong_reads
                     || guards.has_mutation(Mutation::LaggingCopySettles) =>
@@ -411,9 +405,8 @@ impl Worker {
         Ok(outcome)
     }
 
-    /// Returns the error for a copy whose key is occupied by another primary's copy. If the index
-    /// is unique and the other primary does not derive the key any more, deletes that copy; the
-    /// next pass inserts the wanted one.
+    /// Returns the error for a copy whose key is occupied by another primary's copy. If the index is unique and
+    /// the other primary no longer derives the key, deletes that copy. The next pass then inserts the wanted one.
     async fn resolve_occupied(
         &self,
         deadline: &WriteDeadline,
@@ -425,7 +418,7 @@ impl Worker {
             return Ok(occupied_key_error(address));
         };
         let changed = || Error::new(ErrorKind::Contended, "the copy's key changed hands meanwhile");
-        // The row is gone: the next pass inserts the wanted copy.
+        // The row is gone, and the next pass inserts the wanted copy.
         let Some(found) = self.store().read_row(address.as_row_at()).await? else {
             return Ok(changed());
         };
@@ -434,8 +427,8 @@ impl Worker {
         Ok(match key.decide_action(&found).await? {
             OccupiedKeyAction::Violation(error, _) => error,
             OccupiedKeyAction::Remove(operation) => {
-                // Under the ETag that was read before its owners, so that a renewed claim on it
-                // wins.
+                // Delete under the ETag that was read before the owners, which lets a renewed claim on
+                // it win.
                 deadline.write_copy(self.store(), &address.row.table, kinds, operation).await?;
                 changed()
             }
@@ -446,7 +439,7 @@ impl Worker {
     }
 }
 
-/// Returns the error for a key that another entity's copy occupies, in an index that is not unique.
+/// Returns the error for a key that another entity's copy occupies in an index that is not unique.
 fn occupied_key_error(address: &CopyAddress) -> Error {
     let message = "the key of the copy is held by another entity's copy";
     let index = address.split_index().map_or("", |(_, index)| index);

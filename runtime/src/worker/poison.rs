@@ -1,4 +1,4 @@
-//! The poison table: work that failed too often is put aside there, and can be put back.
+//! The poison table holds work that failed too often. The work can be put back.
 
 use super::{
     failure::ignore_newer_or_missing,
@@ -23,14 +23,13 @@ use crate::{
 /// The table of work that failed too often.
 pub(crate) const POISON_TABLE: &str = "EntablePoison";
 
-/// The error of a message in the poison table whose code is wrong or missing. One text for every
-/// cause, so that a forger learns nothing from it.
+/// The error of a message in the poison table whose code is wrong or missing. The text is the same for every
+/// cause, to tell a forger nothing.
 pub(super) const NOT_AUTHENTIC: &str = "the work is not authentic";
-/// The reason why a message of the outbox or of a queue is put aside: it was sent longer ago than
-/// its type allows.
+/// The reason for putting a message aside that was sent longer ago than its type allows.
 pub(super) const EXPIRED: &str = "the message has expired";
 
-/// A dirty row, a claim or a message that failed too often and was put into the poison table.
+/// A dirty row, a claim or a message that failed too often and was moved to the poison table.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Poisoned {
@@ -40,24 +39,24 @@ pub struct Poisoned {
     pub partition_key: String,
     /// The text of the last error.
     pub error: String,
-    /// Whether somebody with the keys asked for the work.
+    /// Whether somebody with the keys requested the work.
     pub authenticity: WorkAuthenticity,
-    /// The outbox row as it was, without its retry state.
+    /// The original outbox row, without its retry state.
     outbox_row: Row,
-    /// The row in the poison table itself, or the two parts of it.
+    /// The row in the poison table, or its two parts.
     poison_rows: Vec<Row>,
     /// Whether all parts of the row in the poison table were found.
     is_whole: bool,
 }
 
 impl Poisoned {
-    /// Returns the RowKey of the outbox row. It begins with `~e2_` for a dirty row, before the
-    /// primary's RowKey; with `~e1_` for a claim on unique keys; with `~e3_` for a message.
+    /// Returns the RowKey of the outbox row. It begins with `~e2_` followed by the primary's RowKey for a dirty
+    /// row, with `~e1_` for a claim on unique keys, and with `~e3_` for a message.
     pub fn row_key(&self) -> &str {
         self.outbox_row.row_key()
     }
 
-    /// Returns the name of the message; `None` if the work is no message.
+    /// Returns the name of the message, or `None` if the work is not a message.
     pub fn message(&self) -> Option<&str> {
         match self.outbox_row.get("Type") {
             Ok(Some(ValueRef::String(name))) if self.row_key().starts_with(MESSAGE) => Some(name),
@@ -67,8 +66,8 @@ impl Poisoned {
 }
 
 impl Worker {
-    /// Counts a permanent failure. After too many failures of one version of the row, puts it into
-    /// the poison table and returns `true`.
+    /// Counts a permanent failure. After too many failures of one version of the row, moves it to the poison
+    /// table and returns `true`.
     pub(super) async fn count_failure_or_poison(
         &self,
         table: &str,
@@ -76,12 +75,12 @@ impl Worker {
         error: &Error,
     ) -> Result<bool> {
         let (place, etag) = (table_and_keys_of(table, &row.row), row.row.etag());
-        // The block ends the lock: the row is put aside by requests, which are waited for.
+        // The block releases the lock before the requests that put the row aside.
         let count = {
             let memory = &mut *self.lock_memory();
             let (counted_etag, count) = memory.failure_counts.entry(place.clone()).or_default();
             if *counted_etag != etag {
-                // Newer work of that row starts anew.
+                // Newer work of the row starts counting from zero.
                 (*counted_etag, *count) = (etag.clone(), 0);
             }
             *count += 1;
@@ -98,8 +97,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// Inserts an outbox row into the poison table, then deletes the row under `version`. A newer
-    /// version of the row stays.
+    /// Inserts an outbox row into the poison table, then deletes the row under `version`. Keeps a newer version of
+    /// the row.
     pub(super) async fn move_row_to_poison(
         &self,
         table: &str,
@@ -114,7 +113,7 @@ impl Worker {
             return self.copy_row_to_poison(table, row, version.as_ref(), error).await;
         }
         self.copy_row_to_poison(table, row, version.as_ref(), error).await?;
-        // If this deletion fails, the row is put aside again: the insert then finds its copy.
+        // If this deletion fails, the row is put aside again, and the insertion then finds its copy.
         ignore_newer_or_missing(self.store().apply(&Batch::single(table, delete)?).await)
     }
 
@@ -128,19 +127,19 @@ impl Worker {
     ) -> Result<()> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
         let seen = version.map(ETag::to_string).unwrap_or_default();
-        // The key contains the ETag: a repeated attempt finds the row in the poison table already.
+        // The key contains the ETag: a repeated attempt finds the row in the poison table.
         let key = hash128(&[table, partition_key, row_key, &seen]);
         let rows = poison_rows(&key, row, [table, error])?;
-        // Inserted before it is deleted at its place: work is never in neither table.
+        // Insert before deleting the original, which keeps the work in at least one of the tables.
         self.write_poison_rows(rows).await
     }
 
-    /// Inserts the parts of a row into the poison table in one transaction; creates the table if it is
-    /// missing. Existing rows stay as they are.
+    /// Inserts the parts of a row into the poison table in one transaction. Creates the table if it is missing. Does
+    /// not change existing rows.
     async fn write_poison_rows(&self, rows: Vec<Row>) -> Result<()> {
         let batch = batch_of_poison_rows(rows.into_iter().map(Operation::insert).map(Ok))?;
         match self.store().apply(&batch).await {
-            // Made by the first work that is put aside: most stores never need the table.
+            // Created by the first work that is put aside, because most stores never need the table.
             Err(error) if error.is_table_missing() => {
                 self.client.create_table_if_not_exists(POISON_TABLE).await?;
                 self.store().apply(&batch).await.map(drop)
@@ -150,7 +149,7 @@ impl Worker {
         }
     }
 
-    /// Deletes work from the poison table under the ETags with which it was read.
+    /// Deletes work from the poison table under the ETags that were read.
     async fn delete_poison_rows(&self, poisoned: &Poisoned) -> Result<()> {
         let deletions = poisoned.poison_rows.iter().map(|row| {
             Operation::delete(row.partition_key(), row.row_key(), Condition::for_etag(row.etag()))
@@ -159,12 +158,12 @@ impl Worker {
         self.store().apply(&batch).await.map(drop)
     }
 
-    /// Returns the work in the poison table, and verifies the codes of messages and moves. With keys, it
+    /// Returns the work in the poison table, and verifies the codes of messages and moves. A client with keys also
     /// reads the entity of each move.
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// Fails with the backend's error.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -183,7 +182,7 @@ impl Worker {
         Ok(all)
     }
 
-    /// Returns the work in the poison table, without a check of its codes.
+    /// Returns the work in the poison table without verifying its codes.
     pub(super) async fn read_poison_table(&self) -> Result<Vec<Poisoned>> {
         let filter = Filter::eq("PartitionKey", POISON_PARTITION);
         let mut pages = self.store().pages(POISON_TABLE, filter).empty_without_table();
@@ -196,9 +195,9 @@ impl Worker {
         join_parts(rows)?.into_iter().map(Poisoned::from_stored).collect()
     }
 
-    /// Puts work of the poison table back: workers make remote copies equal to what their primary
-    /// derives by then, and a message is handed to its handler again. A client with keys verifies
-    /// the code of a message or a move first.
+    /// Puts work from the poison table back. Workers then make remote copies equal to what their primary derives
+    /// at that time, and deliver a message to its handler again. A client with keys first verifies the code of a
+    /// message or a move.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -240,11 +239,11 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// The backend's; `is_decode` where the poisoned row is damaged; `is_decrypt` for a message or a move
-    /// that is not authentic, and the error of the key store if its key cannot be had.
+    /// Fails with the backend's error, with `is_decode` if the poisoned row is damaged, and with `is_decrypt` for
+    /// a message or a move that is not authentic. Fails with the key store's error if its key is not available.
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
         if poisoned.message().is_some() {
-            // A copy in the poison table could have been changed there by anybody who can write it.
+            // Anybody who can write to the poison table may have changed the row there.
             let (table, row) = (&poisoned.table, &poisoned.outbox_row);
             match self.verify_put_aside(table, row).await {
                 (WorkAuthenticity::NotAuthentic, _) => return Err(poisoned.not_authentic_error()),
@@ -255,10 +254,9 @@ impl Worker {
         self.put_row_back(poisoned, &WorkAndConsentCodes::default()).await
     }
 
-    /// Puts a message or a move back and signs it anew with the keys of this client, whoever wrote
-    /// it: the caller vouches for it. Meant for work of a table that was restored under another
-    /// name, and for work whose key was deleted. Read the message before you vouch for it. Other
-    /// work is put back as [`requeue`](Self::requeue) does.
+    /// Puts a message or a move back and signs it with this client's keys, whoever wrote it. You vouch for the
+    /// message with this call, so read it first. Use it for work of a table that was restored under another name,
+    /// and for work whose key was deleted. Other work is put back as [`requeue`](Self::requeue) does.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -298,7 +296,7 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// Fails as [`requeue`](Self::requeue) does; with `is_key_unavailable` without a key; and with
+    /// Fails as [`requeue`](Self::requeue) does, with `is_key_unavailable` if the client has no key, and with
     /// `is_unrecognized_entity` for a move of a type that this program does not know.
     pub async fn requeue_vouched(&self, poisoned: &Poisoned) -> Result<()> {
         let codes = match poisoned.message() {
@@ -308,8 +306,8 @@ impl Worker {
         self.put_row_back(poisoned, &codes).await
     }
 
-    /// Deletes work from the poison table for good: a message is never handed over, a move does not
-    /// happen, and remote copies stay as they are until a `check` with `repair` corrects them.
+    /// Deletes work from the poison table permanently. A message is never delivered, a move does not happen, and
+    /// remote copies stay unchanged until a `check` with `repair` corrects them.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -337,10 +335,10 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// Fails with `is_precondition_failed` if the row in the poison table has changed since it was read; else
-    /// the backend's errors. It is no error if the row is gone.
+    /// Fails with `is_precondition_failed` if the row in the poison table has changed since it was read, and with
+    /// the backend's errors. Succeeds if the row is already gone.
     pub async fn discard(&self, poisoned: &Poisoned) -> Result<()> {
-        // Gone already: put back or discarded by somebody else.
+        // Already put back or discarded by somebody else.
         match self.delete_poison_rows(poisoned).await {
             Err(error) if !error.is_row_missing() => Err(error),
             _ => Ok(()),
@@ -356,18 +354,18 @@ impl Worker {
             Some(_) => insert_message(&poisoned.outbox_row, &poisoned.partition_key, codes)?,
             None if key.starts_with(CLAIM) => Operation::insert(poisoned.outbox_row.clone()),
             None if key.starts_with(DIRTY) => {
-                // Merged into a dirty row that is there: its names and these both count.
+                // Merged into an existing dirty row, with the addresses of both.
                 StoredDirtyRow::from_row(poisoned.outbox_row.clone())?.restore_operation()?
             }
             None => return Err(poisoned.damaged_error()),
         };
-        // Recorded before it is deleted here, so that the work is never in neither place.
+        // Record it before deleting it here, which keeps the work in at least one of the places.
         self.record_outbox_row_again(&poisoned.table, operation).await?;
         ignore_newer_or_missing(self.delete_poison_rows(poisoned).await)
     }
 }
 
-/// Returns the transaction of these operations on the poison table.
+/// Returns the transaction with these operations on the poison table.
 fn batch_of_poison_rows(operations: impl Iterator<Item = Result<Operation>>) -> Result<Batch> {
     let mut batch = Batch::new(POISON_TABLE);
     for operation in operations {
@@ -377,7 +375,7 @@ fn batch_of_poison_rows(operations: impl Iterator<Item = Result<Operation>>) -> 
 }
 
 impl Poisoned {
-    /// Returns the outbox row as it was, without its retry state: the content of a message is in it, still
+    /// Returns the original outbox row without its retry state. It contains the content of a message, which stays
     /// encrypted if it was.
     pub fn outbox_row(&self) -> &Row {
         &self.outbox_row
@@ -390,8 +388,8 @@ impl Poisoned {
         error.at_keys(&self.partition_key, self.row_key())
     }
 
-    /// Returns the error for a row of the poison table that cannot be read: the kind of the outbox row in it
-    /// is unknown, or the properties with the former table and keys of that outbox row are damaged.
+    /// Returns the error for a row of the poison table that cannot be read: the kind of its outbox row is unknown, or
+    /// the properties with that row's original table and keys are damaged.
     fn damaged_error(&self) -> Error {
         let message = "the poisoned row does not say where it belongs, or what it is, or lacks a part: mend it, or delete it";
         let error = Error::new(ErrorKind::Decode, message).in_table(POISON_TABLE);
@@ -401,12 +399,12 @@ impl Poisoned {
         }
     }
 
-    /// Returns the work that a row of the poison table holds.
+    /// Returns the work in a row of the poison table.
     fn from_stored(stored: StoredPoison) -> Result<Self> {
         let (PoisonNotes { table, error }, outbox_row) = stored.notes_and_outbox_row()?;
         let partition_key = outbox_row.partition_key().to_owned();
         let StoredPoison { rows: poison_rows, is_whole } = stored;
-        // Verified later, if the work carries a code at all.
+        // Verified later, if the work has a code at all.
         let authenticity = WorkAuthenticity::Unsigned;
         Ok(Self { table, partition_key, error, authenticity, outbox_row, poison_rows, is_whole })
     }

@@ -1,5 +1,5 @@
-//! The format of rows in the poison table: an outbox row, with notes about where it was and why it
-//! failed. An outbox row that has no room for the notes is stored in two parts.
+//! The format of rows in the poison table: an outbox row, with notes about its place and its failure. An outbox
+//! row without room for the notes is stored in two parts.
 
 use std::collections::HashMap;
 
@@ -11,24 +11,22 @@ use crate::{
     row::{Row, RowBuilder},
 };
 
-/// The only PartitionKey of the poison table: the version of its format.
+/// The only PartitionKey of the poison table, which is the version of its format.
 pub(super) const POISON_PARTITION: &str = "1";
-/// The properties that are added to a row in the poison table: where the row was, and its last
-/// error.
+/// The properties that are added to a row in the poison table: its original place, and its last error.
 const NOTES: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
-/// The property that both parts of a row have, with the number of parts.
+/// The property in both parts of a row, with the number of parts.
 const PARTS: &str = "PoisonParts";
-/// The text after the RowKey of the first part in the RowKey of the second part.
+/// The text that the second part's RowKey adds to the first part's.
 const SECOND_PART: &str = "_2";
-/// Most properties of the outbox row in one of two parts.
+/// The maximum number of properties of the outbox row in one of two parts.
 const PROPERTIES_OF_PART: usize = PROPERTIES - NOTES.len() - 1;
 
-/// The properties that an outbox row loses when it is put back, so that its attempts are counted
-/// anew.
+/// The properties that an outbox row loses when it is put back. Its attempts are then counted from zero.
 const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
 
-/// Returns the rows that put an outbox row with these notes into the poison table under the RowKey
-/// `key`: one row, or two parts if one row cannot hold all.
+/// Returns the rows that store an outbox row with these notes in the poison table under the RowKey `key`: one
+/// row, or two parts if one row is too small.
 pub(super) fn poison_rows(
     key: &str,
     outbox_row: &Row,
@@ -45,14 +43,14 @@ pub(super) fn poison_rows(
         _ => return Ok(vec![whole]),
     }
     let keys = [key.to_owned(), [key, SECOND_PART].concat()];
-    // Each part has the notes: a program that knows no parts then takes each for work of its own.
+    // Each part has the notes: a program that does not know parts treats each as separate work.
     let [mut first, mut second] = keys.map(|key| {
         let mut part = PoisonPart::with_notes(&key, notes);
         part.row.put(PARTS, ValueRef::Int32(2));
         part
     });
     put_outbox_row(outbox_row, |name, value| {
-        // The smaller part takes the property, unless it has as many properties as a row can have.
+        // The smaller part takes the property, unless it has the maximum number of properties.
         let (smaller, larger) = match first.bytes <= second.bytes {
             true => (&mut first, &mut second),
             false => (&mut second, &mut first),
@@ -63,8 +61,8 @@ pub(super) fn poison_rows(
     Ok(vec![first.row.finish()?, second.row.finish()?])
 }
 
-/// Calls `put` with each property of an outbox row. Leaves out the names of the notes, which no
-/// outbox row has unless somebody forged it: a row cannot have a property twice.
+/// Calls `put` with each property of an outbox row. Omits the names of the notes, because a row cannot contain a
+/// property twice. Only a forged outbox row has such properties.
 fn put_outbox_row(row: &Row, mut put: impl FnMut(&str, ValueRef<'_>)) -> Result<()> {
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
@@ -75,7 +73,7 @@ fn put_outbox_row(row: &Row, mut put: impl FnMut(&str, ValueRef<'_>)) -> Result<
     Ok(())
 }
 
-/// Returns whether a property with that name was added when the row was put aside.
+/// Returns whether a property with this name was added when the row was put aside.
 fn is_note(name: &[u8]) -> bool {
     NOTES.iter().chain(&[PARTS]).any(|note| note.as_bytes() == name)
 }
@@ -83,7 +81,7 @@ fn is_note(name: &[u8]) -> bool {
 /// A row of the poison table that is being built.
 struct PoisonPart {
     row: RowBuilder,
-    /// Number of properties of the outbox row.
+    /// The number of properties of the outbox row.
     properties: usize,
     /// The bytes that the service counts for these properties, without a constant for each.
     bytes: usize,
@@ -109,20 +107,20 @@ impl PoisonPart {
 pub(super) struct StoredPoison {
     /// The row, or its two parts.
     pub(super) rows: Vec<Row>,
-    /// Whether no part is missing.
+    /// Whether all parts are present.
     pub(super) is_whole: bool,
 }
 
 /// The notes about work in the poison table.
 pub(super) struct PoisonNotes {
-    /// The table in which the outbox row was.
+    /// The original table of the outbox row.
     pub(super) table: String,
     /// The text of the last error.
     pub(super) error: String,
 }
 
-/// Joins the parts of rows of the poison table, which may be in any order. A part without its other part
-/// stays alone.
+/// Joins the parts of rows of the poison table, which may be in any order. A part without its counterpart is
+/// returned alone.
 pub(super) fn join_parts(rows: Vec<Row>) -> Result<Vec<StoredPoison>> {
     let mut second_parts = HashMap::new();
     let mut stored = Vec::with_capacity(rows.len());
@@ -145,9 +143,9 @@ pub(super) fn join_parts(rows: Vec<Row>) -> Result<Vec<StoredPoison>> {
 }
 
 impl StoredPoison {
-    /// Returns the notes, and the outbox row as it was, without its retry state. A row that lacks one of
-    /// the notes or a part is returned without it, so that the other rows can be listed too; the text of
-    /// the error names what is missing, or the last of several. Fails for a row that does not decode.
+    /// Returns the notes, and the original outbox row without its retry state. If a note or a part is missing, returns
+    /// the row without it, which lets the other rows be listed. The error text then contains what is missing, or the
+    /// last of several missing items. Fails for a row that does not decode.
     pub(super) fn notes_and_outbox_row(&self) -> Result<(PoisonNotes, Row)> {
         let mut texts: [String; 4] = Default::default();
         let mut lacks = None;

@@ -1,4 +1,4 @@
-//! Derives from the present primary which remote copies and list entries should exist.
+//! Derives from the current primary which remote copies and list entries should exist.
 
 use super::state::Worker;
 use crate::{
@@ -16,15 +16,14 @@ use crate::{
 /// The rows that one primary derives, by entity type.
 pub(super) struct DerivedRows<'p> {
     pub(super) primary: Option<&'p Row>,
-    /// The store's rule about case in names of tables.
+    /// The store's rule for the case of table names.
     table_case: TableCase,
-    /// The derived rows of each type; `None` if the primary does not exist or is of another type.
+    /// The derived rows of each type, or `None` if the primary does not exist or has another type.
     by_type: Vec<(&'static Schema, Option<EntityRows>)>,
 }
 
 impl Worker {
-    /// Returns the type whose copy or list an address names; `None` if this program does not know
-    /// it.
+    /// Returns the type whose copy or list an address refers to, or `None` if this program does not know it.
     pub(super) fn type_of_address(
         &self,
         table: &str,
@@ -35,7 +34,7 @@ impl Worker {
         of_copy.or_else(|| outbox.type_of_list(table, address))
     }
 
-    /// Derives the rows of a primary, once for each known type that its dirty row names.
+    /// Derives the rows of a primary, once for each known type in its dirty row.
     pub(super) async fn derive_rows<'p>(
         &self,
         table: &str,
@@ -45,7 +44,7 @@ impl Worker {
         let mut by_type: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
         for address in &dirty.addresses {
             let Some(schema) = self.type_of_address(table, address) else { continue };
-            // Several names of one type need one derivation.
+            // Several addresses of one type need one derivation.
             if by_type.iter().any(|(derived, _)| derived.is_same_type(schema)) {
                 continue;
             }
@@ -72,8 +71,8 @@ impl DerivedRows<'_> {
         by_type.find(|(derived, _)| derived.is_same_type(schema))?.1.as_ref()
     }
 
-    /// Returns the copy that the primary derives for an address, with the copy's row family in the
-    /// type's version that wrote the primary. Returns `None` if the primary derives no such copy.
+    /// Returns the copy that the primary derives for an address, with the copy's row family in the version that
+    /// wrote the primary. Returns `None` if the primary derives no such copy.
     pub(super) fn wanted_copy(
         &self,
         schema: &'static Schema,
@@ -87,7 +86,7 @@ impl DerivedRows<'_> {
         Some((CopyAndPrimaryFamily { copy: copy.family, primary, schema }, copy.row.clone()))
     }
 
-    /// Returns the entry of the primary in a remote list, and whether the list should contain it.
+    /// Returns the primary's entry in a remote list, and whether the list should contain it.
     pub(super) fn list_membership(
         &self,
         schema: &'static Schema,

@@ -1,4 +1,4 @@
-//! Receives messages of queues, hands them to handlers, and deletes them.
+//! Receives messages from queues, delivers them to handlers, and deletes them.
 
 use std::{pin::pin, time::Duration};
 
@@ -36,8 +36,7 @@ use crate::{
 const MIN_HIDDEN_TIME: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Receives the visible messages of all queues and hands them to handlers, until none is
-    /// visible.
+    /// Receives the visible messages of all queues and delivers them to handlers, until none is visible.
     pub(super) async fn drain_queues(&self) -> RoundResult {
         let mut round = RoundResult::default();
         for queue in &self.queues {
@@ -54,7 +53,7 @@ impl Worker {
                     .map(|message| self.handle_received(queue, message, WorkSelectionByAge::All))
                     .buffer_unordered(self.concurrency);
                 let outcomes: Vec<Result<MessageOutcome>> = outcomes.collect().await;
-                // A queue that fails would be asked again at once: the round ends, and `drain` waits.
+                // End the round: a queue that fails would otherwise be asked again immediately. `drain` waits.
                 let mut has_failed = false;
                 for outcome in outcomes {
                     has_failed |= matches!(outcome, Err(_) | Ok(MessageOutcome::Failed));
@@ -74,13 +73,13 @@ impl Worker {
     }
 
     async fn run_queue(&self, queue: &MessageQueue) {
-        // Dropping this future drops the set, and with it all handlers that are under way.
+        // Dropping this future drops the set, and with it all running handlers.
         let mut busy = JoinSet::new();
         loop {
-            // Takes finished handlers out of the set, which makes room for others.
+            // Remove finished handlers from the set, to make room for others.
             while busy.try_join_next().is_some() {}
             if self.stopping.has_begun() {
-                // Handlers end, or are ended when their time is over.
+                // Handlers finish, or are dropped when their time has passed.
                 while busy.join_next().await.is_some() {}
                 return;
             }
@@ -104,25 +103,24 @@ impl Worker {
             if busy.is_empty() {
                 self.stopping.sleep(self.interval).await;
             } else if is_idle {
-                // Waits until a handler ends, which makes room, or until the interval has passed.
-                // The loop then receives again.
+                // Wait until a handler finishes, which makes room, or until the interval has passed. Then receive
+                // again.
                 let ended = pin!(busy.join_next());
                 let _ = select(ended, pin!(self.stopping.sleep(self.interval))).await;
             }
         }
     }
 
-    /// Receives messages, each with the end of the time for which the queue hides it.
+    /// Receives messages, each with the time until which the queue hides it.
     async fn receive_messages(
         &self,
         queue: &MessageQueue,
         most: usize,
     ) -> Result<Vec<(Received, Deadline)>> {
         let most = most.min(queue.port().capabilities().receive);
-        // The lease may be shorter than the shortest time, or longer than the longest, for which
-        // queues hide a message.
+        // The lease may be outside the range of times for which queues can hide a message.
         let hidden = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
-        // Counted from before the request leaves, like the time that the queue tells.
+        // Counts from before the request, like the queue's own time.
         let deadline = Deadline::after(hidden, self.outbox().clock.clone());
         let received = queue.port().receive(most, hidden).await?;
         let memory = &mut *self.lock_memory();
@@ -136,12 +134,12 @@ impl Worker {
     }
 
     fn count_queue_message(&self, outcome: Result<MessageOutcome>, round: &mut RoundResult) {
-        // Messages of queues are in no partition that could be visited again.
+        // Queue messages are in no partition that could be visited again.
         self.count_message(outcome, round, &mut PartitionVisit::default());
     }
 
-    /// Handles one received message. If handling fails with an error of this library or of the
-    /// queue, the message becomes visible again at the end of its lease.
+    /// Handles one received message. If this fails with an error of this library or of the queue, the message
+    /// becomes visible again when its lease ends.
     async fn handle_received(
         &self,
         queue: &MessageQueue,
@@ -150,8 +148,8 @@ impl Worker {
     ) -> Result<MessageOutcome> {
         let port = &**queue.port();
         if until.is_over() && !self.outbox().guards.has_mutation(Mutation::LateReceiptHandled) {
-            // The queue's answer took longer than the lease, or the machine was suspended: the message may be
-            // another worker's.
+            // The queue's answer took longer than the lease, or the machine was suspended. Another worker may have
+            // the message.
             return Ok(MessageOutcome::Raced);
         }
         let outcome = match Envelope::parse(message.body()) {
@@ -171,7 +169,7 @@ impl Worker {
         }
     }
 
-    /// Hands a message to its handler, then deletes, hides or puts aside the message.
+    /// Delivers a message to its handler, then deletes, hides or puts aside the message.
     async fn handle_envelope(
         &self,
         port: &dyn Queue,
@@ -179,14 +177,14 @@ impl Worker {
         mut envelope: Envelope,
         due: WorkSelectionByAge,
     ) -> Result<MessageOutcome> {
-        // An envelope without an id: the queue's own id takes its place.
+        // An envelope without an id gets the queue's own id.
         let id = match envelope.id.as_str() {
             "" => message.id().to_owned(),
             id => id.to_owned(),
         };
         let is_known = self.handlers.can_handle_version(&envelope.name, envelope.version)
             && self.can_verify_message(&envelope.name);
-        // Without a code, only the declaration of the type tells whether one is missing.
+        // Without a code, only the type's declaration shows whether one is missing.
         let may_end = envelope.done
             && (envelope.has_code() || !self.outbox().codes.requires_code_by_default());
         if !envelope.has_known_format() || !(is_known || may_end) {
@@ -195,7 +193,7 @@ impl Worker {
             return self.hide_for_other_programs(port, message, Some(&envelope)).await;
         }
         self.lock_memory().unknown_messages.remove(&id);
-        // Receipts of the message that were no tries do not count.
+        // Deliveries that were not attempts do not count.
         let count = message.dequeue_count().saturating_sub(envelope.skipped).max(1);
         let most = self.outbox().options.poison_after;
         if envelope.done {
@@ -213,7 +211,7 @@ impl Worker {
         {
             return Ok(refused);
         }
-        // The envelope's id, which stays when the message is put back under another id of the
+        // The envelope's id stays the same when the message is put back and gets a new id from the
         // queue.
         let identity = MessageIdentity::in_queue(port.name(), &id);
         let (held, receipts) = (until.clone(), envelope.receipts.clone());
@@ -236,8 +234,8 @@ impl Worker {
             Err(HandlerFailure::Passing(error)) => {
                 let wait = self.wait_after_failure(&error, envelope.skipped, due);
                 envelope.skipped = envelope.skipped.saturating_add(1);
-                // The receipts are kept if there is room: without them the message's effects still take place once,
-                // but their receipts would stay.
+                // Keep the receipts if there is room. Without them the message's effects still happen once, but their
+                // receipts would never be deleted.
                 let texts = [
                     envelope.to_message_text()?,
                     envelope.with_receipts(receipts).to_message_text()?,
@@ -253,7 +251,7 @@ impl Worker {
                 move_message_to_poison(port, message, &reason).await
             }
             Err(HandlerFailure::Counted(_)) => {
-                // A drain tries again in this call, so nothing waits.
+                // A drain tries again in the same call and does not hide the message.
                 let wait = if due == WorkSelectionByAge::All {
                     Duration::ZERO
                 } else {
@@ -275,21 +273,21 @@ impl Worker {
         id: &str,
         count: u32,
     ) -> Result<MessageOutcome> {
-        // A forged message could name another one, whose receipts keep its effects from a repetition.
+        // A forged message could name another one, whose receipts keep its effects from happening twice.
         if let Some(refused) =
             self.refuse_received_message(port, message, envelope, id, count).await?
         {
             return Ok(refused);
         }
-        // Receipts first: without the message nobody would find them again.
+        // Receipts first: without the message, nothing would find them.
         let identity = MessageIdentity::in_queue(port.name(), id);
         self.remove_receipts(&identity, &envelope.receipts).await?;
         port.delete(message).await?;
         Ok(MessageOutcome::Done)
     }
 
-    /// Verifies the code and the age of a message. Returns the outcome of a message that must not be
-    /// handled, or whose receipts must not be deleted; `None` for one that may.
+    /// Verifies the code and the age of a message. Returns the outcome if the message must not be handled or its
+    /// receipts must not be deleted, otherwise `None`.
     async fn refuse_received_message(
         &self,
         port: &dyn Queue,
@@ -300,7 +298,7 @@ impl Worker {
     ) -> Result<Option<MessageOutcome>> {
         let signed = SignedMessage::in_queue(port.name(), id, envelope);
         match self.verify_message(&signed).await {
-            // The work on a message that is done was begun in time.
+            // Work on a message that is done was begun in time.
             Ok(()) if !envelope.done && self.is_expired(&signed, self.outbox().server.now()) => {
                 move_message_to_poison(port, message, EXPIRED).await.map(Some)
             }
@@ -310,7 +308,7 @@ impl Worker {
                 Ok(Some(MessageOutcome::Refused))
             }
             Err(WorkRefusal::Passes(error)) => {
-                // The key store does not answer: the delivery is no try.
+                // The key store does not answer, so the delivery does not count as an attempt.
                 let mut envelope = envelope.clone();
                 envelope.skipped = envelope.skipped.saturating_add(1);
                 let wait = self.wait_after_failure(
@@ -331,8 +329,8 @@ impl Worker {
         }
     }
 
-    /// Returns how long to hide a message after a temporary failure. Returns zero in a drain, which
-    /// waits between its rounds.
+    /// Returns how long to hide a message after a temporary failure. Returns zero in a drain, which waits between
+    /// its rounds.
     fn wait_after_failure(&self, error: &Error, tries: u32, due: WorkSelectionByAge) -> Duration {
         if due == WorkSelectionByAge::All {
             return Duration::ZERO;
@@ -342,9 +340,8 @@ impl Worker {
         wait_after_failure(tries, random, error.retry_after()).min(LONGEST)
     }
 
-    /// Deletes a handled message. A message with receipts stays hidden and marked as done for the
-    /// write deadline, so that its receipts outlive every worker that could still hand the message
-    /// over.
+    /// Deletes a handled message. A message with receipts stays hidden and marked as done until the write deadline:
+    /// its receipts must outlive every worker that could still deliver it.
     async fn finish_received(
         &self,
         port: &dyn Queue,
@@ -355,7 +352,7 @@ impl Worker {
         if receipts.is_empty() {
             port.delete(message).await?;
         } else {
-            // Marked, so that whoever receives it next only removes the receipts.
+            // Marked, so the next receiver only removes the receipts.
             let done = envelope.mark_handled_and_drop_body(receipts).to_message_text()?;
             let write_deadline = self.outbox().options.flight;
             port.extend(message, write_deadline.min(LONGEST), Some(&done)).await?;
@@ -376,8 +373,7 @@ impl Worker {
         Ok(MessageOutcome::Unknown)
     }
 
-    /// Makes a message visible again that this worker does not handle. The delivery does not count as
-    /// an attempt.
+    /// Makes a message visible again that this worker does not handle. The delivery does not count as an attempt.
     async fn give_back_received(
         &self,
         port: &dyn Queue,
@@ -392,15 +388,15 @@ impl Worker {
     }
 }
 
-/// Hides a message for `wait` and replaces its text by the last of `texts` that fits into the
-/// queue. Keeps the old text if none fits.
+/// Hides a message for `wait` and replaces its text by the last of `texts` that fits into the queue. Keeps the
+/// old text if none fits.
 async fn hide_message(
     port: &dyn Queue,
     message: &mut Received,
     wait: Duration,
     texts: &[String],
 ) -> Result<()> {
-    // From the last text on, which is the longest: its receipts may not fit.
+    // Start with the last text, which is the longest: its receipts may not fit.
     for text in texts.iter().rev() {
         match port.extend(message, wait, Some(text)).await {
             Err(error) if error.is_too_large() => {}
@@ -410,7 +406,7 @@ async fn hide_message(
     port.extend(message, wait, None).await
 }
 
-/// Moves a message to the queue's poisoned messages.
+/// Moves a message to the queue's poison messages.
 async fn move_message_to_poison(
     port: &dyn Queue,
     message: &Received,

@@ -34,7 +34,7 @@ impl Worker {
                 break;
             }
         }
-        // Forgets the partitions that left the directory.
+        // Forget the partitions that left the directory.
         let is_listed =
             |table: &String, key: &String| listed.contains(&(table.clone(), key.clone()));
         let memory = &mut *self.lock_memory();
@@ -47,7 +47,7 @@ impl Worker {
         Ok(round)
     }
 
-    /// Chooses the partitions without due rows that this round visits.
+    /// Selects the partitions without due rows that this round visits.
     fn choose_idle_partitions(&self, due: WorkSelectionByAge) -> BTreeSet<TableAndPartitionKey> {
         if due == WorkSelectionByAge::All {
             // Every partition is visited.
@@ -89,16 +89,16 @@ impl Worker {
                 Err(error) => self.report_failure(error, &mut round),
             }
         }
-        // All markers of a page together: those of one shard share a transaction.
+        // Delete all markers of a page together, because markers of one shard share a transaction.
         if let Err(error) = self.delete_markers(without_fence).await {
             self.report_failure(error, &mut round);
         }
-        // A failed deletion fails no work: the next round finds the markers again.
+        // A failed deletion harms no work. The next round finds the markers again.
         round
     }
 
-    /// Rotates a long list of partitions by a random number, so that several workers do not all
-    /// begin with the same partition.
+    /// Rotates a long list of partitions by a random number, to make several workers begin with different
+    /// partitions.
     fn rotate_randomly<T>(&self, partitions: &mut [T]) {
         if partitions.len() > self.concurrency {
             let random = usize::try_from(self.store().random.random_number()).unwrap_or_default();
@@ -113,8 +113,8 @@ impl Worker {
         visit.is_none_or(|visit| visit.is_due(now) || visit.may_recognize_unknown_rows(known_types))
     }
 
-    /// Does the due work of one partition, chunk by chunk, and closes the partition if it is idle.
-    /// Returns PartitionKey and RowKey of each directory marker whose fence is gone.
+    /// Does the due work of one partition in chunks, and closes the partition if it is idle. Returns the PartitionKey
+    /// and RowKey of each directory marker whose fence is gone.
     async fn work_on_partition(
         &self,
         table: &str,
@@ -123,7 +123,7 @@ impl Worker {
         due: WorkSelectionByAge,
     ) -> Result<(RoundResult, Vec<(String, String)>)> {
         let (mut round, mut visit) = (RoundResult::default(), PartitionVisit::default());
-        // Before the work: a type that becomes known meanwhile makes the next visit due.
+        // Before the work: a type that becomes known in the meantime makes the next visit due.
         let known_types = self.outbox().known_type_version_count();
         let mut fences = Fences::empty_for_table(table);
         let mut remembered = self.lock_memory().rows_remembered_in(table, partition_key);
@@ -138,13 +138,13 @@ impl Worker {
                     self.work_on_chunk(chunk, due, &mut round, &mut visit).await;
                 }
                 Ok(None) => break,
-                // In a table that is gone nothing can be committed, so that its fences are gone for good.
+                // Nothing can be committed in a table that is gone, so its fences are gone permanently.
                 Err(error) if error.is_table_missing() && self.can_trust_store_reads() => {
                     let closed = markers.iter().map(|one| (one.shard.clone(), one.row_key.clone()));
                     return Ok((round, closed.collect()));
                 }
                 Err(error) if reader.is_at_start() => return Err(error),
-                // The rows before are worked on, which counts.
+                // The earlier rows were worked on, which counts.
                 Err(error) => {
                     self.report_failure(error, &mut round);
                     return Ok((round, Vec::new()));
@@ -163,7 +163,7 @@ impl Worker {
         let (key, lease) =
             ((table.to_owned(), partition_key.to_owned()), self.outbox().options.lease);
         let memory = &mut *self.lock_memory();
-        // Rows that the whole partition no longer has: other workers or their writers deleted them.
+        // Rows that are no longer in the partition: other workers or their writers deleted them.
         remembered.iter().for_each(|row| memory.forget_row(row));
         visit.plan_next_visit(memory.visits.get(&key), seen, lease);
         memory.visits.insert(key, visit);
@@ -189,7 +189,7 @@ impl Worker {
         self.handle_messages(&chunk, due, round, visit).await;
     }
 
-    /// Returns whether a dirty row is due for a pass, and counts it as open or waiting.
+    /// Returns whether a dirty row is due for a pass. Counts it as open or waiting.
     fn is_due(
         &self,
         table: &str,
@@ -204,8 +204,8 @@ impl Worker {
             .get(&table_and_keys_of(table, &row.row))
             .cloned();
         let is_waiting = etag_looked_at == Some(row.row.etag());
-        // A row that was worked on under this ETag is due again after the write deadline; a new row
-        // is due after the grace time of its writer.
+        // A row that was worked on under this ETag is due again after the write deadline. A new row is due after its
+        // writer's grace time.
         let left = row.time_until_age(if is_waiting { options.flight } else { options.grace });
         if is_waiting && !left.is_zero() {
             visit.waiting += 1;
@@ -222,7 +222,7 @@ impl Worker {
         is_due
     }
 
-    /// Counts how the passes over a partition's dirty rows ended, and deletes the finished rows.
+    /// Counts the outcomes of the passes over a partition's dirty rows, and deletes the finished rows.
     async fn record_passes(
         &self,
         table: &str,
@@ -237,14 +237,14 @@ impl Worker {
                 PassOutcome::AwaitsSecondLook(row) => {
                     let (place, etag) =
                         (table_and_keys_of(table, &row.dirty.row), row.dirty.row.etag());
-                    // Remembered with its ETag: a newer commit changes the ETag, and the row is due
+                    // Remember its ETag: a newer commit changes the ETag, which makes the row due
                     // again.
                     self.lock_memory().awaiting_second_look.insert(place, etag);
                     visit.move_open_to_waiting();
                     visit.revisit_after(row.until_second_look);
                     round.progressed += u64::from(row.has_written);
                 }
-                // Its writer settles it soon, or the claim gets old enough to be resolved.
+                // Its writer settles it soon, or the claim becomes old enough to be resolved.
                 PassOutcome::Claimed => visit.revisit_after(self.outbox().options.grace),
                 PassOutcome::UnknownType => visit.move_open_to_unknown(),
                 PassOutcome::Failed(row, error) => {
@@ -254,13 +254,13 @@ impl Worker {
         }
         let finished_rows: Vec<_> =
             finished.iter().map(|row| table_and_keys_of(table, &row.dirty.row)).collect();
-        // Only now, after everything that the rows name is written.
+        // Only now, after everything in the rows is written.
         match self.remove_dirty_rows(table, finished).await {
             Ok(removed) => {
                 {
                     let memory = &mut *self.lock_memory();
                     memory.stats.applied += removed.deleted;
-                    // A row that was not deleted has another ETag now, which voids the worker's notes of it.
+                    // A row that was not deleted has a new ETag, which makes the worker's memory of it invalid.
                     finished_rows.iter().for_each(|row| memory.forget_row(row));
                 }
                 visit.remove_open_rows(removed.deleted);

@@ -1,4 +1,4 @@
-//! Runs a worker: until nothing is left that can be done now, or until it is told to stop.
+//! Runs a worker until nothing is left that can be done now, or until it is stopped.
 
 use std::{future::Future, pin::pin, time::Duration};
 
@@ -10,26 +10,26 @@ use super::{
 };
 use crate::{error::Result, store::backoff, timers};
 
-/// The time within which a worker that stops gives its leases back.
+/// How long a stopping worker may take to give its leases back.
 const GIVE_BACK_TIME: Duration = Duration::from_secs(5);
 
-/// How long `drain` waits after a round in which work failed and nothing else came further. The wait
-/// doubles with each such round.
+/// How long `drain` waits after a round in which work failed and there was no other progress. The wait doubles
+/// with each such round.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const MOST_DOUBLINGS: u32 = 6;
 
 impl Worker {
-    /// Does all work that can be done now, also work that is younger than the
+    /// Does all work that can be done now, even work younger than the
     /// [`grace`](crate::OutboxOptions::grace), and returns.
     ///
-    /// Work that is left afterwards waits for its second look ([`waiting`](WorkerStats::waiting)), is
-    /// of types that this program does not know, or was put into the poison table. Copies that wait
-    /// for a second look have the right contents already.
+    /// Work that remains afterwards is waiting for its second look ([`waiting`](WorkerStats::waiting)), has types
+    /// that this program does not know, or is in the poison table. Copies that wait for a second look already
+    /// have the correct content.
     ///
     /// # Errors
     ///
-    /// The first failure of the last round, if 16 repetitions of the round brought no progress. All other
-    /// work is done by then.
+    /// Fails with the first failure of the last round if 16 repetitions of the round brought no progress. All other
+    /// work has been done by then.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -42,7 +42,7 @@ impl Worker {
     /// # }
     /// ```
     pub async fn drain(&self) -> Result<WorkerStats> {
-        // The client's own background work first: otherwise the two would race at every copy.
+        // The client's own background work first, which would otherwise race with this at every copy.
         self.client.wait_for_copies().await;
         let (mut attempt, mut failures) = (0, 0_u32);
         loop {
@@ -54,7 +54,7 @@ impl Worker {
             round.add_round(self.sweep_expired().await);
             round.add_round(self.drain_queues().await);
             if round.progressed > 0 {
-                // Failures alone: the next try comes later, so that a short fault does not use up all.
+                // Only failures: wait before the next try, so a short fault does not use up all attempts.
                 match round.progressed == round.counted {
                     true => {
                         timers::sleep(FIRST_PAUSE * (1 << failures.min(MOST_DOUBLINGS))).await;
@@ -62,11 +62,11 @@ impl Worker {
                     }
                     false => failures = 0,
                 }
-                // Work that came further may make more work possible: attempts count anew.
+                // Progress may make more work possible, so start counting attempts from zero.
                 attempt = 0;
                 continue;
             }
-            // A race means that another actor is at work: another round sees its result.
+            // A race means that another actor is working. Another round sees its result.
             match round.failure {
                 None if round.raced == 0 => return Ok(self.stats()),
                 Some(failure) if attempt >= backoff::ATTEMPTS => return Err(failure),
@@ -77,11 +77,11 @@ impl Worker {
         }
     }
 
-    /// Works until `stop` is ready: a signal, a channel, a timer. Work that is under way then is
-    /// dropped, and done by the next worker; with [`stop_within`](Self::stop_within) it has a time to end.
+    /// Works until `stop` is ready, such as a signal, a channel or a timer. Work in progress is then dropped and
+    /// done by the next worker. [`stop_within`](Self::stop_within) gives it time to finish.
     ///
-    /// Failures of the backend are counted in [`stats`](Self::stats) and reported to
-    /// [`on_error`](Self::on_error) at once, and the work is tried again.
+    /// Failures of the backend are counted in [`stats`](Self::stats) and reported to [`on_error`](Self::on_error)
+    /// immediately, and the work is tried again.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -112,12 +112,12 @@ impl Worker {
             }
         };
         let work = pin!(join(rounds, worker.run_queues()));
-        // Each step is safe to drop: rows are written under conditions, and the outbox rows stay
-        // until their work is done.
+        // Each step may be dropped safely: rows are written under conditions, and outbox rows are kept until
+        // their work is done.
         let Either::Left(((), work)) = select(pin!(stop), work).await else { return };
         if let Some(time) = self.stop_time {
             worker.stopping.begin_stop(time);
-            // Work that has not ended by then is dropped.
+            // Work that has not finished by then is dropped.
             let _ = tokio::time::timeout(time.saturating_add(GIVE_BACK_TIME), work).await;
         }
     }

@@ -1,4 +1,4 @@
-//! The worker: its options, and what it remembers between two rounds.
+//! The worker: its options, and its memory between rounds.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,25 +28,25 @@ use crate::{
     table::{Client, job::Listener},
 };
 
-/// Default number of partitions that are worked on at a time.
+/// The default number of partitions that are worked on concurrently.
 const CONCURRENCY: usize = 16;
 
-/// Number of outbox rows of one partition that are worked on at a time.
+/// The number of outbox rows of one partition that are worked on concurrently.
 pub(super) const ROWS_AT_ONCE: usize = 8;
 
-/// Default time that a handler may take for a message.
+/// The default time that a handler may take for a message.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Default time between two rounds.
+/// The default time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The time for which a queue message of an unknown type is left to other programs.
+/// How long a queue message of an unknown type is left to other programs.
 pub(super) const UNKNOWN_MESSAGE_WAIT: Duration = Duration::from_secs(60);
 
-/// Does the work in other partitions that writers left: copies, lists, messages, moves.
+/// Does the work that writers left in other partitions: copies, lists, messages, moves.
 ///
-/// A worker knows the types whose tables its client has opened, and those that are named with
-/// [`with`](Self::with). It leaves work of other types to the programs that know them.
+/// A worker knows the types whose tables its client has opened, and the types registered with
+/// [`with`](Self::with). It leaves work of other types to programs that know them.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -82,53 +82,50 @@ pub struct Worker {
     pub(super) handler_time: Option<Duration>,
     pub(super) handlers: Handlers,
     pub(super) queues: Vec<MessageQueue>,
-    /// The time that handlers have after a stop; `None` if they are dropped at once.
+    /// The time that handlers have after a stop, or `None` if they are dropped immediately.
     pub(super) stop_time: Option<Duration>,
     pub(super) stopping: StopSignal,
     on_error: Listener<Error>,
     memory: Arc<Mutex<WorkerMemory>>,
 }
 
-/// Table, PartitionKey and RowKey of an outbox row, compared by exact text.
+/// Table, PartitionKey and RowKey of an outbox row, compared as exact strings.
 pub(super) type RowTexts = [String; 3];
 
-/// The memory of a worker. It only saves requests: a worker that starts without it makes no
-/// mistake.
+/// The memory of a worker. It only saves requests: a worker that starts without it is still correct.
 #[derive(Debug, Default)]
 pub(super) struct WorkerMemory {
-    /// Rows whose work is done and that stay for a second look, with the ETag that the work was
-    /// done for.
+    /// Rows whose work is done and that are kept for a second look, with the ETag for which the work was done.
     pub(super) awaiting_second_look: BTreeMap<RowTexts, Option<ETag>>,
     /// The last visit of each partition, by table and PartitionKey.
     pub(super) visits: BTreeMap<TableAndPartitionKey, PartitionVisit>,
     pub(super) looks: LookBudget,
     /// The ids of queue messages of unknown types, each with the time when it was last received.
     pub(super) unknown_messages: BTreeMap<String, Instant>,
-    /// Number of damaged directory markers in the last round.
+    /// The number of damaged directory markers in the last round.
     pub(super) damaged_markers: u64,
-    /// Number of damaged markers of expiry in the last sweep.
+    /// The number of damaged expiry markers in the last sweep.
     pub(super) damaged_expiry: u64,
     /// Sweeps of hours before this one are complete.
     pub(super) swept_before: Option<Hour>,
-    /// PartitionKey and RowKey of markers whose sweep failed, and the time of the next attempt.
+    /// PartitionKey and RowKey of markers whose sweep failed, with the time of the next attempt.
     pub(super) sweeps_to_repeat: BTreeMap<(String, String), Instant>,
-    /// The number of failures of each row that count towards the poison table, with the ETag that
-    /// they belong to.
+    /// The number of counted failures of each row, with the ETag that they belong to.
     pub(super) failure_counts: BTreeMap<RowTexts, (Option<ETag>, u32)>,
     pub(super) stats: WorkerStats,
     pub(super) last_failure: Option<LastFailure>,
-    /// Number of failures since the last round without a failure.
+    /// The number of failures since the last round without a failure.
     pub(super) failures_in_row: u64,
 }
 
 impl WorkerMemory {
-    /// Forgets what is remembered of an outbox row, since the row is gone.
+    /// Forgets an outbox row that is gone.
     pub(super) fn forget_row(&mut self, row: &RowTexts) {
         self.awaiting_second_look.remove(row);
         self.failure_counts.remove(row);
     }
 
-    /// Returns the outbox rows of a partition of which something is remembered.
+    /// Returns the outbox rows of a partition that are remembered.
     pub(super) fn rows_remembered_in(
         &self,
         table: &str,
@@ -138,16 +135,16 @@ impl WorkerMemory {
         let is_there = |[of, key, _]: &&RowTexts| of == table && key == partition_key;
         let looks = self.awaiting_second_look.range(first.clone()..).map(|(row, _)| row);
         let failures = self.failure_counts.range(first..).map(|(row, _)| row);
-        // The rows of one partition follow each other.
+        // The rows of one partition are adjacent.
         let looks = looks.take_while(is_there);
         looks.chain(failures.take_while(is_there)).cloned().collect()
     }
 }
 
-/// Selects the open work that a round takes.
+/// Selects the open work of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkSelectionByAge {
-    /// All open work, also that of writers that are still at work.
+    /// All open work, including work of writers that are still active.
     All,
     /// Open work older than the grace time, which its writer should have finished.
     PastGrace,
@@ -156,14 +153,14 @@ pub(super) enum WorkSelectionByAge {
 /// The result of one round.
 #[derive(Debug, Default)]
 pub(super) struct RoundResult {
-    /// Number of rows and messages of which the round finished at least one step.
+    /// The number of rows and messages for which the round finished at least one step.
     pub(super) progressed: u64,
-    /// Number of rows and messages that another actor changed first.
+    /// The number of rows and messages that another actor changed first.
     pub(super) raced: u64,
-    /// The number of failures that count towards the poison table. `progressed` includes them, since each
-    /// brings its row or message nearer to the poison table.
+    /// The number of failures that count towards the poison table. `progressed` includes them, because each brings
+    /// its row or message closer to the poison table.
     pub(super) counted: u64,
-    /// The first failure that is not the fault of a single row.
+    /// The first failure that is not caused by a single row.
     pub(super) failure: Option<Error>,
 }
 
@@ -187,10 +184,9 @@ impl RoundResult {
 }
 
 impl WorkerMemory {
-    /// Counts the unknown messages of queues; first forgets those that were not received for three
-    /// minutes.
+    /// Counts the unknown messages of queues, after forgetting those that were not received for three minutes.
     pub(super) fn count_unknown_messages(&mut self) -> u64 {
-        // Each is hidden for `UNKNOWN_MESSAGE_WAIT`: one that did not come back for longer was taken by others.
+        // Each is hidden for `UNKNOWN_MESSAGE_WAIT`. If one did not return for longer, another program took it.
         self.unknown_messages.retain(|_, received| received.elapsed() < UNKNOWN_MESSAGE_WAIT * 3);
         u64::try_from(self.unknown_messages.len()).unwrap_or(u64::MAX)
     }
@@ -203,7 +199,7 @@ impl fmt::Debug for Worker {
 }
 
 impl Client {
-    /// Creates a worker that does the work in other partitions that writers left.
+    /// Creates a worker, which does the work that writers left in other partitions.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -232,7 +228,7 @@ impl Client {
 }
 
 impl Worker {
-    /// Makes a type known to a worker whose client opens none of the type's tables.
+    /// Makes a type known to a worker whose client does not open any of the type's tables.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -249,7 +245,7 @@ impl Worker {
         self
     }
 
-    /// Sets how many partitions the worker works on at a time: 16 by default, at least 1.
+    /// Sets how many partitions the worker works on concurrently, at least 1. The default is 16.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -265,8 +261,7 @@ impl Worker {
         Self { concurrency: partitions.max(1), ..self }
     }
 
-    /// Sets how long [`run`](Self::run) waits between two rounds through the directory: 5 s by
-    /// default.
+    /// Sets how long [`run`](Self::run) waits between two rounds through the directory. The default is 5 s.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -282,12 +277,12 @@ impl Worker {
         Self { interval, ..self }
     }
 
-    /// Sets how long a message is hidden from other workers while it is handled: 60 s by default. A handler
-    /// that takes longer is dropped: that counts as a failure, and other workers may take the message. If
-    /// [`handler_time`](Self::handler_time) is set, a handler may take that time instead.
+    /// Sets how long a message is hidden from other workers while it is handled. The default is 60 s. A handler
+    /// that takes longer is dropped, which counts as a failure, and other workers may take the message. To let
+    /// handlers take longer, set [`handler_time`](Self::handler_time).
     ///
     /// A lease that is longer than the write deadline
-    /// ([`OutboxOptions::flight`](crate::OutboxOptions::flight)) less 30 s is shortened to that time.
+    /// ([`OutboxOptions::flight`](crate::OutboxOptions::flight)) minus 30 s is shortened to that time.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -303,10 +298,9 @@ impl Worker {
         Self { lease: lease.min(self.outbox().longest_lease()), ..self }
     }
 
-    /// Sets how long a handler may take: as long as its [`lease`](Self::lease) by default. If the time is
-    /// longer than the lease, the worker renews the lease while the handler runs, so that no other worker
-    /// takes the message. If the worker's process ends, other workers get the message when the last lease is
-    /// over.
+    /// Sets how long a handler may take. The default is the [`lease`](Self::lease). If the time is longer than the
+    /// lease, the worker renews the lease while the handler runs, which keeps other workers from taking the message.
+    /// If the worker's process ends, other workers get the message when the last lease has expired.
     ///
     /// ```
     /// use std::time::Duration;
@@ -321,13 +315,13 @@ impl Worker {
         Self { handler_time: Some(time), ..self }
     }
 
-    /// Lets [`run`](Self::run) end cleanly: after its `stop` the worker takes nothing new, handlers and
-    /// passes that are under way have this time to end, and the leases of those that did not are given
-    /// back, so that another worker takes their messages at once. Without it, `run` drops what is under
-    /// way, and other workers wait for the leases to end.
+    /// Lets [`run`](Self::run) stop cleanly. After `stop`, the worker takes nothing new, and running handlers and
+    /// passes have this time to finish. It then drops the remaining ones and gives their leases back, and other
+    /// workers can take their messages immediately. Without this option, `run` drops everything at once, and other
+    /// workers have to wait for the leases to expire.
     ///
-    /// A handler that was ended so does not count as failed. Giving leases back takes 5 s at most; a
-    /// service manager has to wait for that time, too, before it kills the process.
+    /// Dropping a handler this way does not count as a failure. Giving leases back takes up to 5 s more, which a
+    /// service manager must also allow before it kills the process.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -345,15 +339,15 @@ impl Worker {
         Self { stop_time: Some(time), ..self }
     }
 
-    /// Sets the handler for messages of the type `M`.
+    /// Sets the handler for messages of type `M`.
     ///
-    /// The handler is called at least once for each message, in no order, and several workers may
-    /// call it at once. Its effects inside [`Context::once`] take place once.
+    /// The handler is called at least once for each message, in no particular order. Several workers may call it at
+    /// the same time. Its effects inside [`Context::once`] happen once.
     ///
-    /// An error does not count if it, or one of its sources, is temporary: throttling, the network, lost
-    /// races, lost answers. The message comes again, later each time. Any other error, a panic, or more time
-    /// than the [`lease`](Self::lease) counts. After [`poison_after`](crate::OutboxOptions::poison_after)
-    /// such failures the message is put into the poison table.
+    /// An error does not count if it or one of its sources is temporary: throttling, the network, lost races, lost
+    /// answers. The message is then delivered again, later each time. Any other error, a panic, or taking longer than
+    /// the [`lease`](Self::lease) counts as a failure. After [`poison_after`](crate::OutboxOptions::poison_after)
+    /// failures, the message is moved to the poison table.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -384,11 +378,11 @@ impl Worker {
         self
     }
 
-    /// Adds a queue, whose messages are handed to the handlers of [`on`](Self::on) as well.
+    /// Adds a queue, whose messages are also delivered to the handlers of [`on`](Self::on).
     ///
-    /// A message that was received more than [`poison_after`](crate::OutboxOptions::poison_after) times
-    /// is put aside in the queue: [`MessageQueue::poisoned`] lists those. A message without a handler
-    /// waits for another program.
+    /// A message that was received more than [`poison_after`](crate::OutboxOptions::poison_after) times is put
+    /// aside in the queue. [`MessageQueue::poisoned`] lists such messages. A message without a handler waits for
+    /// another program.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -413,9 +407,9 @@ impl Worker {
         self
     }
 
-    /// Calls `report` with each failure that [`WorkerStats::failures`] counts, when it happens: a request
-    /// that failed, credentials that the service refuses, a handler that failed with a temporary error. The
-    /// worker tries again. Failures that count towards the poison table are not reported.
+    /// Calls `report` immediately with each failure that [`WorkerStats::failures`] counts: a failed request, refused
+    /// credentials, or a handler that failed with a temporary error. The worker tries again. Failures that count
+    /// towards the poison table are not reported.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -431,7 +425,7 @@ impl Worker {
         Self { on_error: Listener::new(report), ..self }
     }
 
-    /// Returns the counts of the work done so far, and of the open work that the last round found.
+    /// Returns the counts of the work done so far, and of the open work found in the last round.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -446,17 +440,16 @@ impl Worker {
     /// ```
     pub fn stats(&self) -> WorkerStats {
         let memory = &mut *self.lock_memory();
-        // Open work is that of the last visits: no request is sent for it.
+        // Open work is counted from the last visits, without a request.
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with_visit);
-        // Queue messages and markers are in no partition whose visit would count them.
+        // Queue messages and markers belong to no visited partition.
         stats.unknown += memory.count_unknown_messages() + memory.damaged_markers;
         stats.unknown += memory.damaged_expiry;
         stats.last_error = memory.last_failure.as_ref().map(LastFailure::to_worker_failure);
         stats
     }
 
-    /// Counts a failure that does not count towards the poison table, and calls the listener with
-    /// it.
+    /// Counts a failure that does not count towards the poison table, and passes it to the listener.
     pub(super) fn count_and_report_failure(&self, error: &Error) {
         {
             let memory = &mut *self.lock_memory();
@@ -465,12 +458,11 @@ impl Worker {
             let (count, at) = (memory.failures_in_row, Instant::now());
             memory.last_failure = Some(LastFailure { error: error.clone(), count, at });
         }
-        // The callback may ask the worker for its counts, so the memory is unlocked by then.
+        // The callback may ask the worker for its counts, so the memory must be unlocked.
         self.on_error.notify_callback(|| error.clone());
     }
 
-    /// Returns a clone with a stop signal of its own, since other clones may run until other
-    /// signals.
+    /// Returns a clone with its own stop signal, because other clones may run until other signals.
     pub(super) fn for_one_run(&self) -> Self {
         Self { stopping: StopSignal::default(), ..self.clone() }
     }
@@ -489,7 +481,7 @@ impl Worker {
         self.client.outbox()
     }
 
-    /// Returns whether the figures of this worker are reported.
+    /// Returns whether this worker reports measurements.
     pub(super) fn metering(&self) -> Metering {
         self.store().usage.metering
     }
@@ -499,7 +491,7 @@ impl Worker {
     }
 }
 
-/// Returns table, PartitionKey and RowKey of a row, by which the worker remembers it.
+/// Returns the table, PartitionKey and RowKey under which the worker remembers a row.
 pub(super) fn table_and_keys_of(table: &str, row: &Row) -> RowTexts {
     [table, row.partition_key(), row.row_key()].map(str::to_owned)
 }

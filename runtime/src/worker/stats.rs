@@ -1,4 +1,4 @@
-//! The counts of a worker: in total, and of the last visit of each partition.
+//! The counts of a worker in total, and for the last visit of each partition.
 
 use std::time::Duration;
 
@@ -7,48 +7,44 @@ use tokio::time::Instant;
 use super::visit::PartitionVisit;
 use crate::error::{Error, ErrorKind};
 
-/// The work that a worker has done since it was created, and the open work that it saw at its last
-/// visits.
+/// The work that a worker has done since it was created, and the open work at its last visits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerStats {
-    /// Number of outbox rows with open work at the last look, without those in
-    /// [`waiting`](Self::waiting).
+    /// Outbox rows with open work at the last visit, without the rows in [`waiting`](Self::waiting).
     pub open: u64,
-    /// Number of outbox rows whose work is done, and that stay until no delayed writer can undo it
-    /// (the second look).
+    /// Outbox rows whose work is done, but which are kept until no delayed writer can undo it (the second look).
     pub waiting: u64,
-    /// Number of outbox rows and messages of types that this program does not know, and of damaged
-    /// outbox rows, directory markers and fences. Each of them holds up nothing but itself.
+    /// Outbox rows and messages of types that this program does not know, and damaged outbox rows, directory
+    /// markers and fences. None of them holds up other work.
     pub unknown: u64,
-    /// The age of the oldest outbox row whose work was not done when the worker last looked.
+    /// The age of the oldest outbox row with open work at the worker's last visit.
     pub oldest: Option<Duration>,
-    /// Number of outbox rows and messages that were finished and deleted.
+    /// Outbox rows and messages that were finished and deleted.
     pub applied: u64,
-    /// Number of remote copies and lists that were written or deleted.
+    /// Remote copies and lists that were written or deleted.
     pub written: u64,
-    /// Number of times that work was begun again: another writer was first, or a handler failed.
+    /// How often work was started again, because another writer was first or a handler failed.
     pub retried: u64,
-    /// Number of outbox rows and messages that were put aside: into the poison table, or a queue's message
-    /// among the poison messages of its queue. Those in [`refused`](Self::refused) count here too.
+    /// Outbox rows and messages that were put aside: into the poison table, or for messages of a queue, among the
+    /// queue's poison messages. Includes the messages in [`refused`](Self::refused).
     pub poisoned: u64,
-    /// Number of messages and moves that were put aside because they are not authentic: somebody
-    /// without the keys wrote them, or changed them. Each is worth an alarm.
+    /// Messages and moves that were put aside because they are not authentic: somebody without the keys wrote or
+    /// changed them. Raise an alarm for each.
     pub refused: u64,
-    /// Number of failures that were not counted towards the poison table, such as failed requests.
+    /// Failures that do not count towards the poison table, such as failed requests.
     pub failures: u64,
-    /// Number of messages that were received from queues. A message counts each time that it is
-    /// received.
+    /// Messages that were received from queues, counted at each delivery.
     pub received: u64,
-    /// Number of entities that were deleted because their time had passed (`expires = field`).
+    /// Entities that were deleted because they had expired (`expires = field`).
     pub expired: u64,
-    /// Number of fences that were deleted from idle partitions.
+    /// Fences that were deleted from idle partitions.
     pub closed: u64,
-    /// The last of the failures that [`failures`](Self::failures) counts; `None` before the first.
+    /// The last failure that [`failures`](Self::failures) counts, or `None` if there was none.
     pub last_error: Option<WorkerFailure>,
 }
 
-/// A failure of a worker that was not counted towards the poison table, such as a failed request.
+/// A failure of a worker that does not count towards the poison table, such as a failed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerFailure {
@@ -56,14 +52,14 @@ pub struct WorkerFailure {
     pub kind: ErrorKind,
     /// The text of the error.
     pub message: String,
-    /// Number of failures since the last round of [`Worker::run`](crate::Worker::run) without one.
-    /// A growing number of recent failures means an obstacle that does not pass by itself.
+    /// The number of failures since the last round of [`Worker::run`](crate::Worker::run) without a failure. If it
+    /// keeps growing, the cause will not go away without action.
     pub count: u64,
     /// The time since the failure.
     pub age: Duration,
 }
 
-/// The last failure with the time at which it occurred.
+/// The last failure and when it occurred.
 #[derive(Debug)]
 pub(super) struct LastFailure {
     pub(super) error: Error,
@@ -83,7 +79,7 @@ impl LastFailure {
 }
 
 impl WorkerStats {
-    /// Adds the counts of one partition's last visit.
+    /// Adds the counts of a partition's last visit.
     pub(super) fn with_visit(mut self, visit: &PartitionVisit) -> Self {
         self.open += visit.open;
         self.waiting += visit.waiting;

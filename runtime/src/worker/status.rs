@@ -16,45 +16,44 @@ use crate::{
     table::Client,
 };
 
-/// Most rows that a status describes.
+/// The maximum number of rows in a status.
 const STUCK_ROWS: usize = 100;
 
-/// The open work in the partitions that the directory names, as [`Client::outbox_status`] read it.
+/// The open work in the partitions of the directory, read by [`Client::outbox_status`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutboxStatus {
-    /// Number of partitions in the directory: those with open work, and those that are not closed yet.
+    /// Partitions in the directory: those with open work, and those that are not closed yet.
     pub partitions: u64,
-    /// Number of dirty rows: primaries whose remote copies or lists may be wrong, or wait for their
-    /// second look.
+    /// Dirty rows: primaries whose remote copies or lists may be wrong or are waiting for their second look.
     pub dirty_rows: u64,
-    /// Number of claims on unique values.
+    /// Claims on unique values.
     pub claims: u64,
-    /// Number of messages that are not handled.
+    /// Messages that have not been handled.
     pub messages: u64,
-    /// Number of handled messages that stay until no worker can repeat their effects.
+    /// Handled messages that are kept until no worker can repeat their effects.
     pub done_messages: u64,
-    /// Number of rows of unknown kinds or formats, and of damaged markers and fences.
+    /// Rows of unknown kinds or formats, and damaged markers and fences.
     pub unknown: u64,
-    /// Number of rows in the poison table.
+    /// Rows in the poison table.
     pub poisoned: u64,
-    /// The age of the oldest dirty row, claim, or message that is not handled. A dirty row whose work is
-    /// done counts until its second look.
+    /// The age of the oldest dirty row, claim, or unhandled message. A dirty row whose work is done counts until its
+    /// second look.
     pub oldest: Option<Duration>,
-    /// Number of messages and moves, here and in the poison table, without a code.
-    /// [`Authenticity::Require`](crate::Authenticity::Require) may be set when this number is 0 and no queue
-    /// holds a message without a code. Queues are not read here.
+    /// Messages and moves without a code, here and in the poison table. You can set
+    /// [`Authenticity::Require`](crate::Authenticity::Require) once this is 0 and no queue holds a message without a
+    /// code. Queues are not read here.
     pub unsigned: u64,
-    /// Number of messages and moves, here and in the poison table, by the id of the key that signed
-    /// them, as 16 hex digits. A key may be removed when there is none of it. A code that is cut or of
-    /// an unknown suite counts under the empty text.
+    /// The number of messages and moves, here and in the poison table, by the id of the key that signed them (16 hex
+    /// digits). You can remove a key once none is signed with it. A truncated code or one of an unknown suite counts
+    /// under the empty string.
     pub signed_by: BTreeMap<String, u64>,
     /// The first stuck rows, up to 100.
     pub stuck: Vec<StuckRow>,
 }
 
-/// An open outbox row that is damaged, that names an index or a list unknown to this client, or
-/// that is a message whose last attempt failed. Workers try such a message again.
+/// An open outbox row that is damaged, that contains an index or a list unknown to this client, or that is a
+/// message whose last attempt failed. Workers try such a message again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StuckRow {
@@ -64,18 +63,18 @@ pub struct StuckRow {
     pub partition_key: String,
     /// The RowKey of the row.
     pub row_key: String,
-    /// The time since the row was last written; `None` if the store tells no time.
+    /// The time since the row was last written, or `None` if the store reports no time.
     pub age: Option<Duration>,
-    /// The reason: what the row names that this program does not know, or its last error.
+    /// The reason: an unknown name in the row, or its last error.
     pub reason: String,
 }
 
 impl Client {
-    /// Reads how much work in other partitions is open, and why rows are stuck, without doing any of
-    /// it: one request for each page of the directory, and one or more for each partition in it.
+    /// Reads how much work in other partitions is open, and why rows are stuck. Does none of the work. Costs one
+    /// request for each page of the directory, and one or more for each partition in it.
     ///
-    /// A row counts as stuck if it is damaged, if it names an index or a list of a type that this client
-    /// does not know, or if it is a message whose handler failed. Open the tables of your types first.
+    /// A row counts as stuck if it is damaged, if it contains an index or a list of a type that this client does not
+    /// know, or if it is a message whose handler failed. Open the tables of your types first.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -91,7 +90,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The first error of the backend.
+    /// Fails with the first error of the backend.
     pub async fn outbox_status(&self) -> Result<OutboxStatus> {
         let (mut status, _) = self.read_open_work(u64::MAX).await?;
         let poisoned = self.worker().read_poison_table().await?;
@@ -102,9 +101,9 @@ impl Client {
         Ok(status)
     }
 
-    /// Reads the open work of the first partitions of the directory, at most `most_partitions`,
-    /// with one request for each page of the directory and one or more for each partition. Also
-    /// returns whether these were all partitions. Does not read the poison table.
+    /// Reads the open work of the first partitions of the directory, at most `most_partitions`. Sends one request for
+    /// each page of the directory and one or more for each partition. Also returns whether these were all partitions.
+    /// Does not read the poison table.
     pub(crate) async fn read_open_work(
         &self,
         most_partitions: u64,
@@ -123,7 +122,7 @@ impl Client {
                     match reader.next_chunk().await {
                         Ok(Some(chunk)) => status.add_chunk(self.outbox(), &chunk),
                         Ok(None) => break,
-                        // The markers of a deleted table stay until a worker sees them.
+                        // The markers of a deleted table are kept until a worker sees them.
                         Err(error) if error.is_table_missing() => break,
                         Err(error) => return Err(error),
                     }
@@ -149,7 +148,7 @@ impl OutboxStatus {
         }
         for row in &partition.messages {
             match StoredMessage::from_row(row.row.clone()) {
-                // Its work is done; only its receipts have to stay.
+                // Its work is done, and only its receipts must be kept.
                 Ok(message) if message.is_done => self.done_messages += 1,
                 message => {
                     self.messages += 1;
@@ -172,10 +171,10 @@ impl OutboxStatus {
         }
     }
 
-    /// Includes an open row in `oldest`, the greatest age of open rows. Adds the row to the stuck rows if it
-    /// has an obstacle and the list has room.
+    /// Includes an open row in `oldest`, the greatest age of open rows. If the row has an obstacle and the list has
+    /// room, adds it to the stuck rows.
     fn add_open_row(&mut self, table: &str, row: &OutboxRow, obstacle: Option<String>) {
-        // The lag counts every row, also those for which the list below has no room.
+        // The age includes rows for which the list below has no room.
         self.oldest = self.oldest.max(row.age);
         let Some(reason) = obstacle.filter(|_| self.stuck.len() < STUCK_ROWS) else { return };
         let (partition_key, row_key) = row.row.keys();
@@ -189,8 +188,7 @@ impl OutboxStatus {
     }
 }
 
-/// Returns the id of the key that made a code, as hex digits; the empty text for a code of unknown
-/// form.
+/// Returns the id of the key that made a code as hex digits, or the empty string for a code of unknown form.
 fn key_id(code: &[u8]) -> String {
     // Magic, suite, key id, MAC.
     match code {
@@ -201,7 +199,7 @@ fn key_id(code: &[u8]) -> String {
     }
 }
 
-/// Returns why no worker of this program can finish a dirty row; `None` if one can.
+/// Returns why no worker of this program can finish a dirty row, if that is so.
 fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<String> {
     let dirty = match StoredDirtyRow::from_row(row.row.clone()) {
         Ok(dirty) => dirty,
@@ -217,7 +215,7 @@ fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
     unknown.map(|address| unknown_index(&address.index))
 }
 
-/// Returns why no worker of this program can finish a claim; `None` if one can.
+/// Returns why no worker of this program can finish a claim, if that is so.
 fn claim_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<String> {
     let claim = match StoredClaim::from_row(&row.row) {
         Ok(claim) => claim,
@@ -232,7 +230,7 @@ fn unknown_index(index: &str) -> String {
     format!("this program does not know `{}`: open the table of its type", index.escape_debug())
 }
 
-/// Returns the error of a message's last failure; `None` if it has not failed.
+/// Returns the error of a message's last failure, if it has failed.
 fn last_error(row: &OutboxRow) -> Option<String> {
     match row.row.get("Error") {
         Ok(Some(ValueRef::String(error))) => Some(error.to_owned()),

@@ -1,5 +1,4 @@
-//! The stop of a worker's run: from then on the worker takes nothing new, and handlers have some
-//! time to end.
+//! The stop of a worker's run: the worker then takes nothing new, and handlers have some time to finish.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +9,7 @@ use tokio::{
 
 use crate::timers::instant_after;
 
-/// The stop signal of one run; its clones share the signal.
+/// The stop signal of one run. Clones share the signal.
 #[derive(Debug, Clone)]
 pub(super) struct StopSignal(Arc<watch::Sender<Option<Instant>>>);
 
@@ -22,17 +21,17 @@ impl Default for StopSignal {
 }
 
 impl StopSignal {
-    /// Asks the worker to stop. Handlers that run have `time` to end.
+    /// Asks the worker to stop. Running handlers have `time` to finish.
     pub(super) fn begin_stop(&self, time: Duration) {
         self.0.send_replace(Some(instant_after(Instant::now(), time)));
     }
 
-    /// Returns whether the stop has begun, so that nothing new may be taken.
+    /// Returns whether the stop has begun, in which case nothing new may be taken.
     pub(super) fn has_begun(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Waits until the stop begins. Returns the moment at which the handlers' time ends.
+    /// Waits until the stop begins. Returns when the handlers' time ends.
     async fn wait_for_begin(&self) -> Instant {
         let mut state = self.0.subscribe();
         loop {
@@ -40,21 +39,21 @@ impl StopSignal {
             if let Some(end) = end {
                 return end;
             }
-            // `self` holds the sender, so that this never fails.
+            // `self` holds the sender, so this never fails.
             if state.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Waits until the time that handlers have after the stop is over.
+    /// Waits until the time for handlers after the stop has passed.
     pub(super) async fn wait_for_end(&self) {
         sleep_until(self.wait_for_begin().await).await;
     }
 
     /// Waits for `time`, or until the stop begins.
     pub(super) async fn sleep(&self, time: Duration) {
-        // Either way the caller looks whether the stop has begun.
+        // Either way, the caller checks whether the stop has begun.
         let _ = timeout(time, self.wait_for_begin()).await;
     }
 }

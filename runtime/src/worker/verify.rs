@@ -1,6 +1,6 @@
-//! Verifies the codes of messages before their handlers are called, and of messages and moves in the
-//! poison table. Also tells whether a message has expired, and signs work in the poison table anew for an
-//! operator who vouches for it.
+//! Verifies the codes of messages before their handlers are called, and of messages and moves in the poison
+//! table. Checks whether a message has expired. Signs work in the poison table for an operator who vouches for
+//! it.
 
 use std::borrow::Cow;
 
@@ -18,9 +18,9 @@ use crate::{
     row::Row,
 };
 
-/// A message with its code, as it is verified.
+/// A message and its code, for verification.
 pub(super) struct SignedMessage<'m> {
-    /// The partition whose scope has the keys; `None` for the default scope.
+    /// The partition whose scope has the keys, or `None` for the default scope.
     partition_key: Option<&'m str>,
     name: &'m str,
     sent: Option<Ticks>,
@@ -29,7 +29,7 @@ pub(super) struct SignedMessage<'m> {
 }
 
 impl<'m> SignedMessage<'m> {
-    /// Returns a message of the outbox of `table`.
+    /// Creates it from a message in the outbox of `table`.
     pub(super) fn in_outbox(table: &'m str, message: &'m StoredMessage) -> Self {
         Self {
             partition_key: Some(message.row.partition_key()),
@@ -40,7 +40,7 @@ impl<'m> SignedMessage<'m> {
         }
     }
 
-    /// Returns a message of a queue, with the id that its code covers.
+    /// Creates it from a message of a queue. `id` is the id that the code covers.
     pub(super) fn in_queue(queue: &'m str, id: &'m str, envelope: &'m Envelope) -> Self {
         Self {
             partition_key: None,
@@ -53,15 +53,14 @@ impl<'m> SignedMessage<'m> {
 }
 
 impl Worker {
-    /// Returns whether this client can verify messages of that name: those that are declared
-    /// `authenticated` need keys.
+    /// Returns whether this client can verify messages with this name. Messages declared `authenticated` need keys.
     pub(super) fn can_verify_message(&self, name: &str) -> bool {
         self.handlers.authenticity(name) != MessageAuthenticity::Required
             || self.outbox().codes.has_keys()
     }
 
-    /// Verifies the code of a message. A message that needs a code and whose type expires is not
-    /// authentic without the time at which it was sent.
+    /// Verifies the code of a message. If a message needs a code and its type expires, it is authentic only if it
+    /// contains the time when it was sent.
     pub(super) async fn verify_message(
         &self,
         message: &SignedMessage<'_>,
@@ -82,8 +81,8 @@ impl Worker {
         is_message_expired(message.sent, self.handlers.message_lifetime(message.name), Some(now))
     }
 
-    /// Verifies the code of a message or a move in the poison table. Returns `Unverified` if that is
-    /// impossible, together with the error if an error prevented it, such as a failed request.
+    /// Verifies the code of a message or a move in the poison table. Returns `Unverified` if that is impossible, with
+    /// the error if there was one, such as a failed request.
     pub(super) async fn verify_put_aside(
         &self,
         table: &str,
@@ -98,7 +97,7 @@ impl Worker {
             true => codes.requires_code_by_default(),
             false => codes.requires_code_for_message(self.handlers.authenticity(&message.name)),
         };
-        // Without a code, only the declaration of the type tells whether one is missing.
+        // Without a code, only the type's declaration shows whether one is missing.
         if message.codes.code.is_none() {
             let is_declared = is_move || self.handlers.can_handle_message(&message);
             return match is_required {
@@ -127,7 +126,7 @@ impl Worker {
         }
     }
 
-    /// Signs a message or a move with this client's keys, for an operator who vouches for it.
+    /// Signs a message or a move with this client's keys, for an operator who vouches for it. Does not verify it.
     pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<WorkAndConsentCodes> {
         let message = StoredMessage::from_row(row.clone())?;
         if message.name != MoveMessage::NAME {

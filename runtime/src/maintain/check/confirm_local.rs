@@ -1,5 +1,5 @@
-//! Confirms local suspects. Copies and list entries without a counterpart in their partition are
-//! read again together with their primary, and reported only if two readings are equal.
+//! Confirms local suspects: copies and list entries without a counterpart in their partition. Reads each one
+//! again together with its primary, and reports it only if two readings are equal.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,19 +20,18 @@ use crate::{
     table::Table,
 };
 
-/// Number of times that one suspect is read before the next check decides, because writers keep
-/// changing it.
+/// How often a suspect is read while writers keep changing it. After that, the next check decides.
 const MAX_READINGS: usize = 4;
 
 /// A copy or list entry without a counterpart in its partition.
 struct Suspect {
     family: &'static Family,
     row_key: String,
-    /// The RowKey of the entry's primary; `None` for a copy.
+    /// The RowKey of the entry's primary, or `None` for a copy.
     entry_id: Option<String>,
     /// The RowKeys of the primaries that derive the suspect.
     derived_by: Vec<String>,
-    /// The ETag of the row that was found; `None` if no row was found.
+    /// The ETag of the row, or `None` if no row was found.
     found: Option<ETag>,
 }
 
@@ -47,15 +46,15 @@ impl Suspect {
         Finding::local_finding(self.family, table, (partition_key, &self.row_key), kind, primary)
     }
 
-    /// Returns the suspect as a copy that no primary is known to derive. `found` is the ETag of the
-    /// stored copy; `None` if no copy was found.
+    /// Returns the suspect as a copy without a known primary. `found` is the ETag of the stored copy, or `None` if
+    /// no copy was found.
     fn without_owner(&self, found: Option<ETag>) -> Self {
         let (family, row_key) = (self.family, self.row_key.clone());
         Self { family, row_key, entry_id: None, derived_by: Vec::new(), found }
     }
 }
 
-/// Returns the confirmed findings among the unmatched facts of a partition.
+/// Returns the confirmed findings among a partition's unmatched facts.
 pub(crate) async fn confirm_partition<E: TableEntity>(
     reader: FactReader<'_, E>,
     partition_key: &str,
@@ -65,7 +64,7 @@ pub(crate) async fn confirm_partition<E: TableEntity>(
     let mut findings = Vec::new();
     let mut unowned = Vec::new();
     for suspect in find_suspects(reader, unmatched).await? {
-        // A list entry names its primary, whether that should have it or not.
+        // A list entry contains its primary, whether or not the entry is correct.
         let owners = match &suspect.entry_id {
             Some(id) => vec![id.clone()],
             None => suspect.derived_by.clone(),
@@ -82,8 +81,8 @@ pub(crate) async fn confirm_partition<E: TableEntity>(
             several => confirm_contested(table, partition_key, &suspect, several).await?,
         };
         for finding in found {
-            // The primary that had the copy gave it up: another one may have taken it since, which
-            // only a scan can tell.
+            // The primary gave the copy up. Another primary may have taken it since, which only a scan
+            // shows.
             if finding.kind == FindingKind::Orphan && !finding.is_entry {
                 unowned.push(suspect.without_owner(finding.copy_etag));
             } else {
@@ -92,13 +91,13 @@ pub(crate) async fn confirm_partition<E: TableEntity>(
         }
     }
     findings.extend(confirm_orphans(reader, partition_key, &unmatched.scope, unowned).await?);
-    // Findings of one key stand together, in the same order at each check.
+    // Sort the findings by key, for the same order in every check.
     findings.sort_by(|a, b| (&a.row_key, &a.primary).cmp(&(&b.row_key, &b.primary)));
     Ok(findings)
 }
 
-/// Scans a partition again for the keys of its unmatched facts, then once more for every fact with
-/// one of these keys.
+/// Scans a partition again for the keys of its unmatched facts, then a third time for every fact with one of
+/// these keys.
 async fn find_suspects<E: TableEntity>(
     reader: FactReader<'_, E>,
     unmatched: &Unmatched,
@@ -106,8 +105,8 @@ async fn find_suspects<E: TableEntity>(
     let key_of = |fact: &Fact<'_>| {
         (fact.keys.partition_and_row_key().1.to_owned(), fact.entry_id().map(str::to_owned))
     };
-    // The counterpart of an unmatched fact may have been matched: a stale copy of one primary that
-    // equals what another one should have. The second scan finds both sides of each key.
+    // The counterpart of an unmatched fact may itself have been matched: a stale copy of one primary may equal
+    // the copy that another should have. The second scan finds both sides of each key.
     let mut keys: HashSet<(String, Option<String>)> = HashSet::new();
     scan_facts(
         reader,
@@ -149,8 +148,8 @@ async fn find_suspects<E: TableEntity>(
     Ok(suspects.into_values().collect())
 }
 
-/// Reads a suspect and its primary until two readings in a row have equal ETags. Returns the
-/// mismatch that they show; `None` if there is none, or if writers kept changing the rows.
+/// Reads a suspect and its primary until two consecutive readings have equal ETags. Returns their mismatch,
+/// or `None` if they match or writers kept changing the rows.
 async fn confirm_suspect<E: TableEntity>(
     table: &Table<E>,
     partition_key: &str,
@@ -160,7 +159,7 @@ async fn confirm_suspect<E: TableEntity>(
     let is_entry = suspect.entry_id.is_some();
     let at = RowAt::new(&table.name, partition_key, &suspect.row_key);
     for _ in 0..MAX_READINGS {
-        // Two readings: a writer between the reads of copy and primary shows as another ETag.
+        // Read twice: a write between the reads of copy and primary changes an ETag.
         let before =
             RereadSuspect::read_copy_and_primary(table, at, is_entry, Some(primary)).await?;
         let after =
@@ -177,12 +176,12 @@ async fn confirm_suspect<E: TableEntity>(
     Ok(None)
 }
 
-/// A local copy or list and its primary, which were read again to confirm a suspect. The primary was
-/// read last, so that it is at least as new as the copy.
+/// A local copy or list and its primary, read again to confirm a suspect. The primary was read last and is at
+/// least as new as the copy.
 pub(crate) struct RereadSuspect {
-    /// How the copy or entry differs from what the primary derives; `None` if it does not.
+    /// How the copy or entry differs from what the primary derives, if it does.
     pub(crate) kind: Option<FindingKind>,
-    /// The copy, or the list's head row, that was found.
+    /// The stored copy, or the list's stored head row.
     pub(crate) found: Option<Row>,
     pub(crate) list: Option<StoredList>,
     pub(crate) primary: Option<Row>,
@@ -202,7 +201,7 @@ impl RereadSuspect {
         let (found, list) = if is_entry {
             let list =
                 read_local_list(table.client.store(), at.table, at.partition_key, at.row_key);
-            // A repair inserts the head of a list that is missing, which fails where it is damaged.
+            // A repair inserts a missing list head, which fails if the list is damaged.
             let list = empty_if_damaged(list.await)?;
             (list.as_ref().map(|list| list.head_row().clone()), list)
         } else {
@@ -215,7 +214,7 @@ impl RereadSuspect {
         let derive = || derive_existing::<E>(stored.as_ref(), &tokens);
         let derived = table.run_with_index_keys(&tokens, derive).await?;
         let mut reread = Self { kind: None, found, list, primary: stored, wanted: None };
-        // This program cannot tell which copies a primary entity of an unknown version should have.
+        // This program does not know which copies a primary of an unknown version should have.
         if let Derived::UnknownVersion(_) = derived {
             return Ok(reread);
         }
@@ -243,8 +242,8 @@ impl RereadSuspect {
     }
 }
 
-/// Confirms a copy that several primaries derive. Returns a finding for each of them but the one
-/// whose copy is stored. Returns none if a primary changes meanwhile: the next check decides.
+/// Confirms a copy that several primaries derive. Returns a finding for each of them except the one whose copy
+/// is stored. Returns nothing if a primary changes in the meantime, and the next check decides.
 async fn confirm_contested<E: TableEntity>(
     table: &Table<E>,
     partition_key: &str,
@@ -253,7 +252,7 @@ async fn confirm_contested<E: TableEntity>(
 ) -> Result<Vec<Finding>> {
     let before = read_all(table, partition_key, primaries).await?;
     let copy = read_row(table, RowAt::new(&table.name, partition_key, &suspect.row_key)).await?;
-    // The primaries are read around the copy, so that all of them existed with it at one time.
+    // Read the primaries before and after the copy, which shows that all of them existed at one time.
     let after = read_all(table, partition_key, primaries).await?;
     if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
         return Ok(Vec::new());
@@ -271,12 +270,12 @@ async fn confirm_contested<E: TableEntity>(
             rows.local_copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
         if let Some(wanted) = wanted {
-            // `false` sorts before `true`: the primary whose copy is stored comes first.
+            // `false` sorts before `true`, so the primary whose copy is stored comes first.
             let is_stored = copy.as_ref().is_some_and(|copy| copy.has_same_content(&wanted.row));
             deriving.push((!is_stored, primary.row_key()));
         }
     }
-    // Only one of them still derives the copy: this is an ordinary mismatch.
+    // Only one primary still derives the copy, so this is an ordinary mismatch.
     if let [(_, primary)] = deriving.as_slice() {
         return Ok(confirm_suspect(table, partition_key, suspect, primary)
             .await?
@@ -309,9 +308,9 @@ async fn read_all<E: TableEntity>(
     Ok(rows)
 }
 
-/// Confirms copies that no primary derives: one more scan finds no owner, and their ETags have not
-/// changed since the scan before. If a writer had made a primary derive one of them, it would have
-/// written the copy and changed its ETag.
+/// Confirms copies that no primary derives: another scan finds no owner, and their ETags are unchanged since
+/// the previous scan. A writer that made a primary derive one of them would have written the copy and changed
+/// its ETag.
 async fn confirm_orphans<E: TableEntity>(
     reader: FactReader<'_, E>,
     partition_key: &str,
@@ -340,7 +339,7 @@ async fn confirm_orphans<E: TableEntity>(
         let at = RowAt::new(&reader.table.name, partition_key, &suspect.row_key);
         let row = read_row(reader.table, at).await?;
         let etag = row.and_then(|row| row.etag());
-        // Changed since the scan: some writer is at work on it.
+        // The row changed after the scan, so a writer is using it.
         if etag.is_some() && etag == suspect.found {
             let table = &reader.table.name;
             findings.push(Finding {

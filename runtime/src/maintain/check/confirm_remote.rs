@@ -1,6 +1,6 @@
-//! Confirms remote suspects. Each is read in the order copy, claim, dirty row, primary, and read
-//! again after one write deadline, when no writer can act on older readings any more. A mismatch is
-//! reported if both readings show equal ETags.
+//! Confirms remote suspects. Reads each in the order copy, claim, dirty row, primary. Reads it again after one
+//! write deadline, when no writer can still act on older readings. Reports a mismatch if both readings have
+//! equal ETags.
 
 use std::{pin::pin, time::Duration};
 
@@ -35,10 +35,10 @@ use crate::{
     timers,
 };
 
-/// Most suspects that wait for their second reading together; each takes some hundred bytes.
+/// The most suspects that wait together for their second reading. Each takes a few hundred bytes.
 const SUSPECTS_PER_WAIT: usize = 10_000;
 
-/// Suspects that are read at a time.
+/// The number of suspects that are read concurrently.
 const READERS: usize = 16;
 
 /// A remote copy or list entry without a counterpart.
@@ -46,27 +46,27 @@ const READERS: usize = 16;
 struct Suspect {
     family: &'static Family,
     address: CopyAddress,
-    /// PartitionKey and RowKey of the primary; `None` if the copy names none.
+    /// PartitionKey and RowKey of the primary, or `None` if the copy does not contain them.
     primary: Option<(String, String)>,
-    /// Whether the copy or entry exists; `false` if a primary derives it and it was not found.
+    /// Whether the copy or entry exists. `false` if a primary derives it but it was not found.
     is_found: bool,
 }
 
-/// A mismatch as one reading shows it. Two equal readings confirm it.
+/// A mismatch in one reading. A second, equal reading confirms it.
 #[derive(Debug, PartialEq)]
 struct Mismatch {
     kind: FindingKind,
-    /// The copy's ETag; `None` for a list, whose ETag changes with every entry.
+    /// The copy's ETag, or `None` for a list, whose ETag changes with every entry.
     copy_etag: Option<ETag>,
     primary_etag: Option<ETag>,
 }
 
 /// The result of reading a suspect.
 enum Outcome {
-    /// The suspect is no finding: nothing is wrong, or the copy and the primary are both suspects and the other
-    /// one reports the mismatch.
+    /// The suspect is not a finding. Either nothing is wrong, or copy and primary are both suspects and the
+    /// other one reports the mismatch.
     Right,
-    /// Open work of the outbox may still correct the suspect.
+    /// Open outbox work may still correct the suspect.
     Pending,
     Wrong(Mismatch),
 }
@@ -76,26 +76,26 @@ pub(crate) struct RemoteConfirmer<'t, E> {
     reader: FactReader<'t, E>,
     unmatched: Unmatched,
     pager: TablePager,
-    /// Whether suspects are read a second time, one write deadline later.
+    /// Whether suspects are read again after one write deadline.
     waits: bool,
 }
 
 impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
-    /// Creates a confirmer. If `waits` is `false`, the confirmer does not wait for the second
-    /// reading: it adds the suspects to the progress and returns no findings.
+    /// Creates a confirmer. If `waits` is `false`, it does not wait for a second reading. It then counts the
+    /// suspects in the progress and returns no findings.
     pub(crate) fn new(reader: FactReader<'t, E>, unmatched: Unmatched, waits: bool) -> Self {
         let pager = TablePager::new(&reader.table.name, &unmatched.scope);
         Self { reader, unmatched, pager, waits }
     }
 
-    /// Returns the confirmed findings among the next suspects, some 10,000 at a time; `None` after
-    /// the last.
+    /// Returns the confirmed findings among the next suspects, about 10,000 at a time. Returns `None` after the
+    /// last.
     pub(crate) async fn next_findings(
         &mut self,
         progress: &mut ProgressMeter,
     ) -> Result<Option<Vec<Finding>>> {
         let mut wrong = Vec::new();
-        // Collected over pages, so that one wait serves many suspects.
+        // Collect suspects from several pages, to wait once for many of them.
         while wrong.len() < SUSPECTS_PER_WAIT {
             let Some(suspects) = self.next_suspects().await? else { break };
             let readings = stream::iter(suspects)
@@ -120,7 +120,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         self.read_again(wrong, progress).await.map(Some)
     }
 
-    /// Reads one page of the tables and returns its suspects; `None` at the end.
+    /// Reads one page of the tables and returns its suspects, or `None` at the end.
     async fn next_suspects(&mut self) -> Result<Option<Vec<Suspect>>> {
         let table = self.reader.table;
         let Some(page) = self.pager.next_page(table).await? else { return Ok(None) };
@@ -144,8 +144,8 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         Ok(Some(suspects))
     }
 
-    /// Waits until every write that began before the first reading has ended, then reads the
-    /// suspects again. Returns those whose two readings are equal.
+    /// Waits until every write that began before the first reading has ended, then reads the suspects again.
+    /// Returns the suspects whose two readings are equal.
     async fn read_again(
         &self,
         wrong: Vec<(Suspect, Mismatch)>,
@@ -160,9 +160,9 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
                 .collect());
         }
         progress.notify_listener();
-        // One second more, so that the wait does not end in the instant in which a write may begin.
+        // Wait one second more, so the wait cannot end at the moment when a write may still begin.
         let deadline = outbox.options.flight.saturating_add(Duration::from_secs(1));
-        // No request is sent meanwhile. The program's own writers may go on.
+        // Send nothing in the meantime. The program's own writers may continue.
         timers::sleep(deadline).await;
         let (suspects, before): (Vec<_>, Vec<_>) = wrong.into_iter().unzip();
         let readings = stream::iter(suspects)
@@ -172,7 +172,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         let mut findings = Vec::new();
         while let Some((reading, before)) = readings.next().await {
             match reading? {
-                // Equal ETags of copy and primary: nobody has written either since the first
+                // Equal ETags of copy and primary prove that neither was written since the first
                 // reading.
                 (suspect, Outcome::Wrong(now))
                     if now == before
@@ -215,9 +215,9 @@ async fn read_suspect<E: TableEntity>(
     Ok((suspect, outcome))
 }
 
-/// Reads copy, claim, dirty row and primary, in this order. A writer records its work before it
-/// changes the primary, so if the dirty row was not there, the primary read last shows no
-/// unfinished change.
+/// Reads copy, claim, dirty row and primary, in this order. A writer records its work before it changes the
+/// primary. If there was no dirty row, the primary, which is read last, therefore contains no unfinished
+/// change.
 async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Outcome> {
     let kinds = copy_family_with_primary::<E>(suspect.family).filter(|_| suspect.family.is_copy());
     let (copy, times) = match (kinds, &suspect.primary) {
@@ -225,7 +225,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
         _ => (read_row(table, suspect.address.as_row_at()).await?, 0),
     };
     let looks_for_work = table.client.outbox().guards.guard_holds(Guard::CheckOpenWork);
-    // The claim before the primary: a claim that is gone was resolved, and the primary shows the
+    // Read the claim before the primary: if the claim is gone, it was resolved, and the primary shows the
     // result.
     if looks_for_work && is_claimed(table, kinds, copy.as_ref()).await? {
         return Ok(Outcome::Pending);
@@ -248,12 +248,12 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
         return Ok(Outcome::Pending);
     }
     let primary = read_primary(table, owner).await?;
-    // The entity moves: its target may own the copy already.
+    // The entity is being moved, and its target may already own the copy.
     if looks_for_work && primary.as_ref().map(move_id).transpose()?.flatten().is_some() {
         return Ok(Outcome::Pending);
     }
     let tokens = table.key_token_maker().await?;
-    // This program cannot tell which copies a primary entity of an unknown version should have.
+    // This program does not know which copies a primary of an unknown version should have.
     let derive = || derive_existing::<E>(primary.as_ref(), &tokens);
     let derived = table.run_with_index_keys(&tokens, derive).await?;
     if let Derived::UnknownVersion(_) = derived {
@@ -278,8 +278,8 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
             entry_mismatch(is_wanted, times)
         }
     };
-    // A mismatch has two sides, the copy that exists and the primary that should have another one:
-    // each kind is told from one of them only.
+    // A mismatch has two sides: the copy that exists, and the primary that should have another one. Report
+    // each kind from only one side.
     let is_reported_here = |kind: &FindingKind| {
         suspect.is_found == matches!(kind, FindingKind::Stale | FindingKind::Orphan)
     };
@@ -292,7 +292,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     })
 }
 
-/// Returns how a remote copy differs from the one that its primary derives; `None` if it does not.
+/// Returns how a remote copy differs from the copy that its primary derives, if it does.
 fn copy_mismatch(
     address: &CopyAddress,
     kinds: CopyAndPrimaryFamily,
@@ -308,7 +308,7 @@ fn copy_mismatch(
     copy_difference(wanted.as_ref(), found.map(|(found, _)| found), ownership, case)
 }
 
-/// Returns to which primary a found copy belongs.
+/// Returns which primary a stored copy belongs to.
 fn copy_ownership<E: TableEntity>(
     table: &Table<E>,
     kinds: CopyAndPrimaryFamily,
@@ -329,7 +329,7 @@ async fn times_in_list<E: TableEntity>(
     (partition_key, row_key): &(String, String),
 ) -> Result<usize> {
     let list = match find_list(table.client.store(), &address.assume_list_address()).await {
-        // The table does not exist before its first list.
+        // The table is created with its first list.
         Err(error) if error.is_table_missing() || error.is_decode() => return Ok(0),
         list => list?,
     };
@@ -338,7 +338,7 @@ async fn times_in_list<E: TableEntity>(
     Ok(list.ids().iter().filter(|id| **id == entry).count())
 }
 
-/// Returns whether a claim reserves the copy. Then its transaction may still commit, or a worker
+/// Returns whether a claim reserves the copy. The claim's transaction may then still commit, or a worker
 /// resolves the claim.
 async fn is_claimed<E: TableEntity>(
     table: &Table<E>,
@@ -348,6 +348,6 @@ async fn is_claimed<E: TableEntity>(
     let (Some(copy), Some(kinds)) = (copy, kinds) else { return Ok(false) };
     let Some(claim) = reserving_claim(copy)? else { return Ok(false) };
     let Some(owner) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
-    // A claim that cannot be looked up, since its table is missing, may exist.
+    // If the table of the claim is missing, the claim may still exist.
     Ok(read_claim_state(table.client.store(), owner.as_row_at(), claim).await? != ClaimState::Gone)
 }

@@ -1,8 +1,7 @@
-//! Defines facts. A fact is one copy or list entry: one that is stored, or one that a primary
-//! derives.
+//! Defines facts. A fact is one copy or list entry that is stored, or that a primary derives.
 //!
-//! A copy that a primary derives and an equal copy that is stored are two facts with one hash. A
-//! check keeps the hashes of facts whose counterpart it has not read.
+//! A derived copy and an equal stored copy are two facts with one hash. A check keeps the hashes of facts
+//! whose counterpart it has not yet read.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -29,8 +28,7 @@ use crate::{
     table::Table,
 };
 
-/// The keys of a row: borrowed texts, or a borrowed row, whose keys are decoded only when the
-/// caller asks for them.
+/// The keys of a row, either as borrowed strings, or as a borrowed row whose keys are decoded on demand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowOrKeyTexts<'r> {
     OfRow(&'r Row),
@@ -39,7 +37,7 @@ pub(crate) enum RowOrKeyTexts<'r> {
 }
 
 impl<'r> RowOrKeyTexts<'r> {
-    /// Returns PartitionKey and RowKey of the row that this stands for. Decodes them if it holds the row.
+    /// Returns the PartitionKey and RowKey. Decodes them if the value is a row.
     pub(crate) fn partition_and_row_key(self) -> (&'r str, &'r str) {
         match self {
             Self::OfRow(row) => row.keys(),
@@ -48,26 +46,25 @@ impl<'r> RowOrKeyTexts<'r> {
     }
 }
 
-/// One copy or list entry that is stored, or that a primary derives.
+/// A copy or list entry that is stored, or that a primary derives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fact<'r> {
     /// The index or list that the fact belongs to.
     pub(crate) family: &'static Family,
     /// The keys of the copy, or of the list's head row.
     pub(crate) keys: RowOrKeyTexts<'r>,
-    /// The keys of the primary; `None` if the row does not name its primary. A stored local copy
-    /// does not.
+    /// The keys of the primary, or `None` if the row does not contain them, as with stored local copies.
     pub(crate) primary: Option<RowOrKeyTexts<'r>>,
-    /// Whether the copy or entry is stored; `false` if a primary derives it.
+    /// Whether the copy or entry is stored. `false` if a primary derives it.
     pub(crate) is_found: bool,
     /// The row that was read: the copy, a row of the list, or the primary.
     pub(crate) row: &'r Row,
-    /// The hash that a stored copy or entry shares with the one that its primary derives.
+    /// The common hash of a stored copy or entry and the one that its primary derives.
     pub(crate) hash: u64,
 }
 
 impl<'r> Fact<'r> {
-    /// Creates the fact that `primary` derives a copy or list entry.
+    /// Creates a fact for a copy or list entry that `primary` derives.
     fn from_primary(
         primary: &'r Row,
         family: &'static Family,
@@ -78,7 +75,7 @@ impl<'r> Fact<'r> {
         Self { family, keys, primary: by, is_found: false, row: primary, hash }
     }
 
-    /// Returns the RowKey of the primary whose list entry this is; `None` for a copy.
+    /// Returns the RowKey of the list entry's primary, or `None` for a copy.
     pub(crate) fn entry_id(&self) -> Option<&str> {
         self.primary.filter(|_| self.family.is_list()).map(|keys| keys.partition_and_row_key().1)
     }
@@ -89,7 +86,7 @@ impl<'r> Fact<'r> {
             RowOrKeyTexts::OfRow(copy) => {
                 CopyAddress::for_copy_in_family(primary_table, self.family, copy)
             }
-            // Only a list's keys come as texts.
+            // Only keys of lists are strings.
             RowOrKeyTexts::Texts(partition_key, row_key) => {
                 let keys = (partition_key, row_key);
                 CopyAddress::for_list_at(schema, primary_table, self.family, keys)
@@ -98,8 +95,7 @@ impl<'r> Fact<'r> {
     }
 }
 
-/// Returns the row families of a remote copy and of its primary; `None` if no version declares the
-/// copy.
+/// Returns the row families of a remote copy and of its primary, or `None` if no version declares the copy.
 pub(crate) fn copy_family_with_primary<E: TableEntity>(
     copy: &'static Family,
 ) -> Option<CopyAndPrimaryFamily> {
@@ -110,19 +106,19 @@ pub(crate) fn copy_family_with_primary<E: TableEntity>(
     })
 }
 
-/// Returns the remote copies and lists of one version of an entity. Leaves out lists in blobs,
-/// since no request lists the existing blobs.
+/// Returns the remote copies and lists of one version of an entity. Omits lists in blobs, because no request
+/// lists the existing blobs.
 fn remote_families(schema: &'static Schema) -> impl Iterator<Item = &'static Family> {
     let families: &'static [Family] = schema.families;
     families.iter().filter(|family| family.is_remote && !family.in_blob)
 }
 
-/// Returns whether any version of the entity has remote copies or lists that a check compares.
+/// Returns whether any version of the entity has remote copies or lists that a check can compare.
 pub(crate) fn has_checkable_remote_families(schema: &'static Schema) -> bool {
     schema.versions().any(|schema| remote_families(schema).next().is_some())
 }
 
-/// Returns the tables that hold rows of the entity, its own first.
+/// Returns the tables with rows of the entity, starting with its own table.
 pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
     let case = table.client.store().table_case();
     let mut all = vec![table.name.to_string()];
@@ -152,14 +148,14 @@ impl<E> Clone for FactReader<'_, E> {
 impl<E> Copy for FactReader<'_, E> {}
 
 impl<'t, E: TableEntity> FactReader<'t, E> {
-    /// Creates a reader of facts. It hashes facts with random keys of its own, so that its hashes cannot be
-    /// compared with those of another reader.
+    /// Creates a reader of facts. It hashes facts with its own random keys, and its hashes cannot be compared with
+    /// another reader's.
     pub(crate) fn new(table: &'t Table<E>) -> Self {
         Self { table, hashing: FactHasher::new(table.client.store().table_case()) }
     }
 
-    /// Calls `each` for every fact in a row of `at_table`. A primary of an older version derives
-    /// what that version declares. Returns whether the row is a primary.
+    /// Calls `each` for every fact in a row of `at_table`. For a primary of an older version, these are the copies
+    /// and entries that this version declares. Returns whether the row is a primary.
     pub(crate) fn read_facts_of_row(
         &self,
         at_table: &str,
@@ -200,7 +196,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
                 self.read_remote_entries(row, family, each)?;
             }
             RowKind::List(family) => self.read_local_entries(row, family, each)?,
-            // This program cannot tell which rows an unknown version writes.
+            // This program does not know which rows an unknown version writes.
             RowKind::Part(_)
             | RowKind::Primary(RowVersion::Unknown(_))
             | RowKind::Copy(_, RowVersion::Unknown(_))
@@ -212,7 +208,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         Ok(false)
     }
 
-    /// Returns whether the rows of a family are kept in a table and compared by a check.
+    /// Returns whether a check compares rows of this family in this table.
     fn is_family_compared_in(&self, family: &Family, at_table: &str) -> bool {
         let case = self.hashing.table_case;
         match family.table {
@@ -230,7 +226,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         tokens: &TokenMaker,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
-        // By the version that wrote the primary: its copies are the ones to expect.
+        // Use the version that wrote the primary, because it also wrote its copies.
         let Some(rows) = derive_rows_of_primary::<E>(primary, tokens)? else { return Ok(()) };
         let (partition_key, row_key) = primary.keys();
         for CopyRow { family, row } in &rows.local_copies {
@@ -260,7 +256,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         Ok(())
     }
 
-    /// Calls `each` for a stored remote copy, unless it names a primary of another table.
+    /// Calls `each` for a stored remote copy, unless its primary is in another table.
     fn read_remote_copy(
         &self,
         at_table: &str,
@@ -293,7 +289,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     ) -> Result<()> {
         let (partition_key, head) = (row.partition_key(), head_row_key(row.row_key()));
         let ids = empty_if_damaged(read_row_keys(row))?;
-        // An id that stands twice in a row of the list must not cancel itself out.
+        // An id that occurs twice in a list row must not cancel itself out.
         let mut seen: HashMap<&str, u64> = HashMap::new();
         for id in &ids {
             let repeats = seen.entry(id).or_default();
@@ -310,8 +306,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         Ok(())
     }
 
-    /// Calls `each` for the entries in one row of a remote list that belong to primaries of this
-    /// table.
+    /// Calls `each` for the entries in a row of a remote list whose primaries are in this table.
     fn read_remote_entries(
         &self,
         row: &Row,
@@ -324,7 +319,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         for entry in empty_if_damaged(read_ids_of_row(row, IdForm::KeyArrays))? {
             let (table, case) = (&self.table.name, self.hashing.table_case);
             let primary = list_entry_keys(&entry, table, E::SCHEMA, family, case);
-            // An entry of another type or table, which shares the list.
+            // Several types and tables may share a list.
             let Some((partition_key, row_key)) = primary else { continue };
             let repeats = seen.entry(entry.clone()).or_default();
             each(&Fact {
@@ -341,8 +336,8 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     }
 }
 
-/// Replaces the error of a damaged list by an empty value, so that the check goes on. It then finds
-/// the entries that primaries derive, and reports them as `Missing`.
+/// Replaces the error of a damaged list by an empty value, which lets the check continue. The check then
+/// reports the entries that primaries derive as `Missing`.
 pub(crate) fn empty_if_damaged<T: Default>(list: Result<T>) -> Result<T> {
     match list {
         Err(error) if error.is_decode() => Ok(T::default()),
@@ -350,10 +345,10 @@ pub(crate) fn empty_if_damaged<T: Default>(list: Result<T>) -> Result<T> {
     }
 }
 
-/// Hashes of facts whose counterpart was not read.
+/// Hashes of facts whose counterpart has not been read.
 pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<IdentityHasher>>;
 
-/// A hasher that returns the hash that it is given.
+/// A hasher that returns the given hash.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct IdentityHasher(u64);
 
@@ -373,15 +368,15 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// Keeps the hashes of remote copies apart from those of remote entries.
+/// Distinguishes the hashes of remote copies from the hashes of remote entries.
 const REMOTE_COPY: u64 = 3;
 const REMOTE_ENTRY: u64 = 4;
 
-/// The bit of a hash from which it counts repetitions of an entry in its list.
+/// The lowest of the bits that number the repetitions of an entry in its list.
 const REPEATS_BIT: u32 = 32;
 
-/// Hashes facts with a random seed. Rows with equal properties have equal hashes, whatever the
-/// order of the properties. The low 16 bits of a hash depend on the keys of the copy or list alone.
+/// Hashes facts with a random seed. Rows with equal properties have equal hashes, whatever the order of the
+/// properties. The low 16 bits of a hash depend only on the keys of the copy or list.
 #[derive(Debug, Clone, Copy)]
 struct FactHasher {
     seed: u64,
@@ -390,7 +385,7 @@ struct FactHasher {
 
 impl FactHasher {
     fn new(table_case: TableCase) -> Self {
-        // A seed of its own for each check: nobody can choose values whose hashes collide.
+        // Each check has its own seed, so nobody can choose values whose hashes collide.
         Self { seed: RandomState::new().hash_one(0), table_case }
     }
 
@@ -400,8 +395,8 @@ impl FactHasher {
         self.hash_copy(self.hash_bytes(row_key, 0), copy, |_| true)
     }
 
-    /// Returns the hash of a remote copy of a primary in `owner_table`. Leaves out the primary's ETag, and
-    /// the name of the primary's table: spellings that the store takes for one table have one hash.
+    /// Returns the hash of a remote copy of a primary in `owner_table`. Ignores the primary's ETag and the name of
+    /// the primary's table, which may be spelled in several ways.
     fn hash_remote_copy(
         self,
         at_table: &str,
@@ -414,34 +409,34 @@ impl FactHasher {
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));
         self.hash_copy(self.hash_bytes(partition_key, keys), copy, |name| {
-            // The copy's `Src` changes with each write of the primary, whatever the copy holds.
+            // The copy's `Src` changes with each write of the primary, even if the copy's content does not.
             !is_version_property(name) && (!is_of_owner || name != OWNER_TABLE.as_bytes())
         })
     }
 
-    /// Returns the hash of the keys and of those properties for which `is_compared` returns `true`.
+    /// Returns the hash of the keys and of the properties for which `is_compared` returns `true`.
     fn hash_copy(self, keys: u64, copy: &Row, is_compared: impl Fn(&[u8]) -> bool) -> Result<u64> {
         let mut all = keys;
         let mut properties = copy.properties();
         while let Some((name, edm, value)) = properties.next_undecoded()? {
             if is_compared(name) {
-                // The type counts too: an Int32 and an Int64 of equal value differ.
+                // Include the type: an Int32 and an Int64 of equal value differ.
                 let name = Mixer(self.seed ^ u64::from(edm as u8)).fold_bytes(name);
-                // A sum does not depend on the order in which the service returns properties.
+                // A sum is independent of the order in which the service returns properties.
                 all = all.wrapping_add(name.fold_bytes(value).finish());
             }
         }
         Ok(combine_hashes(keys, all))
     }
 
-    /// Returns the hash of an entry in a local list. `repeats` counts the equal entries before it
-    /// in the list.
+    /// Returns the hash of an entry in a local list. `repeats` is the number of equal entries before it in
+    /// the list.
     fn hash_local_entry(self, head: &str, id: &str, repeats: u64) -> u64 {
         self.hash_entry(self.hash_text(head, 1), id, repeats)
     }
 
-    /// Returns the hash of an entry in a remote list. `entry` is the stored text. `repeats` counts
-    /// the equal entries before it in the list.
+    /// Returns the hash of an entry in a remote list. `entry` is the stored text. `repeats` is the number of
+    /// equal entries before it in the list.
     fn hash_remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
         let table =
             self.hash_text(&self.table_case.canonical_table_name(&list.row.table), REMOTE_ENTRY);
@@ -453,7 +448,7 @@ impl FactHasher {
     }
 
     fn hash_entry(self, list: u64, entry: &str, repeats: u64) -> u64 {
-        // A repeated entry has a hash of its own, and so no counterpart.
+        // A repeated entry has a hash of its own and no counterpart.
         combine_hashes(list, self.hash_text(entry, list)) ^ (repeats << REPEATS_BIT)
     }
 
@@ -466,8 +461,8 @@ impl FactHasher {
     }
 }
 
-/// Returns a hash with the low 16 bits of `keys` below the bits of `rest`: facts with equal keys
-/// have equal low bits.
+/// Combines two hashes: the low 16 bits of `keys` below the bits of `rest`. Facts with equal keys have equal
+/// low bits.
 const fn combine_hashes(keys: u64, rest: u64) -> u64 {
     keys & 0xffff | rest << 16
 }

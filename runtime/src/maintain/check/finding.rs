@@ -1,5 +1,5 @@
-//! Findings: copies and list entries that differ from what their primary derives, and the one rule
-//! that tells how they differ.
+//! Findings: copies and list entries that differ from what their primary derives, and the rule that
+//! classifies the difference.
 
 use std::fmt;
 
@@ -15,15 +15,14 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// A primary derives it, and it does not exist.
+    /// A primary derives it, but it does not exist.
     Missing,
-    /// It differs from what its primary derives. For a list entry: the list contains it more than
-    /// once.
+    /// It differs from what its primary derives. For a list entry, the list contains it more than once.
     Stale,
-    /// It exists, and no primary derives it.
+    /// It exists, but no primary derives it.
     Orphan,
-    /// Several primaries derive it, and it is the copy of another one: a program that does not know
-    /// the index wrote one of them. Repair leaves it; give one of the entities another value.
+    /// Several primaries derive it, and it is the copy of another one. This happens if a program that does not
+    /// know the index wrote one of them. Repair leaves it. Give one of the entities a different value.
     Contested,
 }
 
@@ -52,17 +51,17 @@ pub struct Finding {
     pub partition_key: String,
     /// The RowKey of the copy, or of the list's head row.
     pub row_key: String,
-    /// The PartitionKey of the primary, where one is known.
+    /// The PartitionKey of the primary, if known.
     pub primary_partition_key: Option<String>,
-    /// The RowKey of the primary, where one is known.
+    /// The RowKey of the primary, if known.
     pub primary: Option<String>,
     /// The table of the primary.
     pub(in crate::maintain) primary_table: String,
-    /// Whether this is a list entry; `false` for a copy.
+    /// Whether this is a list entry. `false` for a copy.
     pub(in crate::maintain) is_entry: bool,
-    /// The ETag of the copy that was found; `None` if none was found.
+    /// The ETag of the stored copy, or `None` if there is none.
     pub(in crate::maintain) copy_etag: Option<ETag>,
-    /// The address of a remote copy or list, as a dirty row names it; `None` for a local one.
+    /// The address of a remote copy or list in a dirty row, or `None` for a local one.
     pub(in crate::maintain) remote_address: Option<Box<CopyAddress>>,
 }
 
@@ -102,8 +101,8 @@ impl Finding {
         Self { copy_etag: copy.etag(), ..stale }
     }
 
-    /// Returns whether the copy or list is in another partition or table than its primary. Repair
-    /// records such a finding in the outbox and leaves the write to workers.
+    /// Returns whether the copy or list is in a different partition or table than its primary. Repair records
+    /// such a finding in the outbox and leaves the write to workers.
     pub fn is_remote(&self) -> bool {
         self.remote_address.is_some()
     }
@@ -126,19 +125,18 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The owner of a copy that was found, relative to the primary with which the check compares the
-/// copy.
+/// The owner of a stored copy, relative to the primary that the check compares it with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LocalOrRemoteOwner {
-    /// A local copy. Its properties do not name its primary.
+    /// A local copy. Its properties do not contain its primary.
     Local,
-    /// A remote copy that names the primary in question.
+    /// A remote copy that belongs to this primary.
     OfPrimary,
-    /// A remote copy that names no primary, or not the primary that derives its key.
+    /// A remote copy that names no primary, or a different one than derives its key.
     OfAnother,
 }
 
-/// Returns how a found copy differs from the one that its primary derives; `None` if it does not.
+/// Returns how a stored copy differs from the copy that its primary derives, if it does.
 pub(crate) fn copy_difference(
     wanted: Option<&Row>,
     found: Option<&Row>,
@@ -153,20 +151,19 @@ pub(crate) fn copy_difference(
         (Some(wanted), Some(found)) => {
             let is_equal = match ownership {
                 LocalOrRemoteOwner::Local => wanted.has_same_content(found),
-                // The primary's ETag in a copy tells when the copy was written, not what it
-                // contains.
+                // The primary's ETag in a copy shows when the copy was written, not what it contains.
                 _ => equal_except_version(found, wanted, case)?,
             };
             (!is_equal).then_some(FindingKind::Stale)
         }
-        // A copy of another primary under a key that nobody here wants is no finding.
+        // Another primary's copy under a key that this primary does not derive is not a finding.
         (None, Some(_)) if ownership != LocalOrRemoteOwner::OfAnother => Some(FindingKind::Orphan),
         (None, _) => None,
     })
 }
 
-/// Returns how a list that contains the entry of a primary `times` times differs from what it
-/// should contain; `None` if it does not.
+/// Returns how a list that contains the entry of a primary `times` times differs from its correct content, if
+/// it does.
 pub(crate) const fn entry_mismatch(is_wanted: bool, times: usize) -> Option<FindingKind> {
     match (is_wanted, times) {
         (true, 0) => Some(FindingKind::Missing),

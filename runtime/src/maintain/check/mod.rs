@@ -1,8 +1,7 @@
-//! Compares copies and lists with their primaries, and repairs what does not match, while others
-//! write.
+//! Compares copies and lists with their primaries and repairs mismatches, while other programs write.
 //!
-//! A scan keeps the hash of a stored or derived copy or list entry until it meets its counterpart, so memory
-//! holds the unmatched ones only. Unmatched copies and entries are read again before they are reported.
+//! A scan keeps the hash of a stored or derived copy or list entry until it reads its counterpart. Memory
+//! therefore only holds unmatched ones. These are read again before they are reported.
 
 pub(crate) mod finding;
 pub(crate) mod fact;

@@ -1,6 +1,6 @@
-//! Repairs local findings under the ETags of a fresh reading. A copy is replaced or deleted under
-//! its own ETag. A missing copy or list entry is written in one transaction with a touch of the
-//! primary, which fails if the primary has changed.
+//! Repairs local findings under the ETags of a new reading. A copy is replaced or deleted under its own
+//! ETag. A missing copy or list entry is written in one transaction with a touch of the primary, which
+//! fails if the primary has changed.
 
 use super::{
     confirm_local::RereadSuspect,
@@ -18,7 +18,7 @@ use crate::{
     table::Table,
 };
 
-/// Repairs a finding. Returns whether something was written; `false` if another writer was first or
+/// Repairs a finding. Returns `true` if something was written, and `false` if another writer was first or
 /// nothing is wrong any more.
 pub(crate) async fn repair_local<E: TableEntity>(
     table: &Table<E>,
@@ -30,7 +30,7 @@ pub(crate) async fn repair_local<E: TableEntity>(
     let keys = (finding.partition_key.as_str(), finding.row_key.as_str());
     let primary = finding.primary.as_deref();
     let at = RowAt::new(&table.name, keys.0, keys.1);
-    // Read anew: the finding may be minutes old.
+    // Read the rows again, because the finding may be minutes old.
     let reread = RereadSuspect::read_copy_and_primary(table, at, finding.is_entry, primary).await?;
     let operations = if finding.is_entry {
         entry_operations(table, keys, finding, reread)?
@@ -42,14 +42,13 @@ pub(crate) async fn repair_local<E: TableEntity>(
     }
     match table.client.store().seal_and_write(&table.name, operations, None).await {
         Ok(_) => Ok(true),
-        // A writer was first: the next check shows what is left.
+        // Another writer was first. The next check shows what is left.
         Err(error) if error.lost_race_or_table() => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Returns the operations that make a copy equal to what its primary derives; none if nothing is
-/// wrong now.
+/// Returns the operations that make a copy equal to what its primary derives, or none if they are equal.
 fn copy_operations<E: TableEntity>(
     table: &Table<E>,
     finding: &Finding,
@@ -58,7 +57,7 @@ fn copy_operations<E: TableEntity>(
     let RereadSuspect { kind, found, primary, wanted, .. } = reread;
     Ok(match (kind, wanted, found, primary) {
         (Some(FindingKind::Missing), Some(copy), _, Some(primary)) => {
-            // Inserted together with a touch of the primary, so that a rename in between wins.
+            // Insert together with a touch of the primary, so a rename in between wins.
             let insert = Operation::insert(copy.row);
             let home = StoredAs::Entity(E::SCHEMA, copy.family);
             let mut operations = touch_primary(table, &primary)?;
@@ -71,7 +70,7 @@ fn copy_operations<E: TableEntity>(
             let replace = Operation::replace(copy.row, seen);
             vec![OperationToSeal::new(replace, StoredAs::Entity(E::SCHEMA, copy.family))]
         }
-        // Only the version of the copy that a whole scan found no owner for.
+        // Delete only the version of the copy for which a whole scan found no owner.
         (Some(FindingKind::Orphan), _, Some(found), _)
             if finding.kind == FindingKind::Orphan
                 && finding.copy_etag.is_some()
@@ -86,8 +85,8 @@ fn copy_operations<E: TableEntity>(
     })
 }
 
-/// Returns the operations after which a list contains a primary's entry as often as it should; none
-/// if nothing is wrong now.
+/// Returns the operations that correct how often a list contains a primary's entry, or none if that is
+/// correct.
 fn entry_operations<E: TableEntity>(
     table: &Table<E>,
     keys: (&str, &str),
@@ -99,12 +98,12 @@ fn entry_operations<E: TableEntity>(
     let mut operations = Vec::new();
     match (kind, &reread.primary) {
         (FindingKind::Missing, Some(primary)) => {
-            // The touch holds the primary to the version that derives the entry.
+            // The touch fails if the primary is no longer in the version that derives the entry.
             operations.extend(touch_primary(table, primary)?);
             delta.add.push(id.clone());
         }
         (FindingKind::Orphan, _) => delta.remove.push(id.clone()),
-        // Any change of a list leaves every id in it once, also an empty one.
+        // Any change of a list, even an empty one, removes repeated ids.
         (FindingKind::Stale, _) => {}
         _ => return Ok(Vec::new()),
     }

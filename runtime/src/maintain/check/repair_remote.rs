@@ -1,5 +1,5 @@
-//! Repairs remote findings: writes dirty rows beside the primaries, as every writer does, and
-//! workers then make the copies right. Repair itself writes no remote row.
+//! Repairs remote findings by writing dirty rows with the primaries, as every writer does. Workers then
+//! correct the copies. Repair itself writes no remote row.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::{
     table::Table,
 };
 
-/// Most addresses that a repair adds to one dirty row, which has room for some 250. The next check
-/// finds the rest.
+/// The most addresses that a repair adds to a dirty row, which has room for about 250. The next check finds
+/// the rest.
 const ADDRESSES_PER_ROW: usize = 100;
 
-/// Writes dirty rows for the remote findings. Returns how many findings they name.
+/// Writes dirty rows for the remote findings. Returns how many findings they contain.
 pub(crate) async fn repair_remote<E: TableEntity>(
     table: &Table<E>,
     findings: &[Finding],
 ) -> Result<u64> {
-    // Sorted by partition, so that the rows of one partition share transactions.
+    // Sorted by partition, because rows of one partition share transactions.
     let mut by_primary: BTreeMap<(&str, &str), Vec<CopyAddress>> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| finding.kind != FindingKind::Contested) {
         if let (Some(address), Some(partition_key), Some(primary)) =
@@ -34,7 +34,7 @@ pub(crate) async fn repair_remote<E: TableEntity>(
     let mut rows = Vec::new();
     for ((partition_key, primary), mut addresses) in by_primary {
         addresses.truncate(ADDRESSES_PER_ROW);
-        // Merged into a dirty row that exists: its names stay.
+        // Merge into an existing dirty row, whose addresses must be kept.
         let operation = insert_or_merge_dirty_row(partition_key, primary, &addresses)?;
         rows.push(DirtyRowOperation { operation, addresses: addresses.len() });
     }

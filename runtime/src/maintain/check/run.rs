@@ -26,7 +26,7 @@ use crate::{
 pub struct CheckReport<E> {
     /// The copies and list entries that differ from what their primaries derive.
     pub findings: Vec<Finding>,
-    /// The counts of what was read.
+    /// The counts of the rows that were read.
     pub progress: CheckProgress,
     table: Table<E>,
 }
@@ -37,11 +37,10 @@ impl<E: TableEntity> CheckReport<E> {
         self.findings.is_empty()
     }
 
-    /// Repairs the findings under ETags that are read again. Leaves what another writer changed
-    /// meanwhile to the next check. Returns how many findings were repaired or recorded.
+    /// Repairs the findings after reading their ETags again. Leaves rows that another writer changed in the
+    /// meantime to the next check. Returns how many findings were repaired or recorded.
     ///
-    /// Remote copies are not written: a dirty row records that they may be wrong, and a worker
-    /// writes them.
+    /// Does not write remote copies. A dirty row records that they may be wrong, and a worker writes them.
     ///
     /// # Errors
     ///
@@ -60,7 +59,7 @@ impl<E: TableEntity> CheckReport<E> {
     }
 }
 
-/// Writes the counts on one line. The alternate form `{:#}` adds a line for each finding.
+/// Writes the counts on one line. The alternate form `{:#}` also writes a line for each finding.
 impl<E> fmt::Display for CheckReport<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CheckProgress { rows, partitions, pending, .. } = self.progress;
@@ -87,14 +86,14 @@ impl<E> fmt::Display for CheckReport<E> {
     }
 }
 
-/// Repairs findings, table by table of their primaries. Returns how many were repaired or recorded.
+/// Repairs findings, grouped by the tables of their primaries. Returns how many were repaired or recorded.
 async fn repair_all<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
     let mut repaired = 0;
     for findings in findings.chunk_by(|a, b| a.primary_table == b.primary_table) {
         let Some(first) = findings.first() else { continue };
         let table = table.sibling_table(&first.primary_table);
         match repair_table(&table, findings).await {
-            // The table was dropped since, and what was wrong with it.
+            // The table was dropped in the meantime, together with its findings.
             Err(error) if table.is_dated_table_gone(&error) => {}
             count => repaired += count?,
         }
@@ -104,7 +103,7 @@ async fn repair_all<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> R
 
 /// Repairs findings whose primaries are in one table.
 async fn repair_table<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
-    // The remote ones first: workers can begin while the local ones are repaired.
+    // Remote findings first, to let workers begin while local findings are repaired.
     let mut repaired = repair_remote(table, findings).await?;
     for finding in findings.iter().filter(|finding| !finding.is_remote()) {
         repaired += u64::from(repair_local(table, finding).await?);
@@ -112,7 +111,7 @@ async fn repair_table<E: TableEntity>(table: &Table<E>, findings: &[Finding]) ->
     Ok(repaired)
 }
 
-/// A check that runs when it is awaited. [`repair`](Self::repair) checks and repairs as it goes.
+/// A check that runs when it is awaited. [`repair`](Self::repair) repairs while it checks.
 #[must_use = "a check does nothing until it is awaited"]
 pub struct Check<E> {
     table: Table<E>,
@@ -134,18 +133,17 @@ impl<E: TableEntity> Check<E> {
         self
     }
 
-    /// Sets how many unmatched rows a check keeps in memory: copies and list entries whose primary was
-    /// not read yet, and those that a primary should have and that were not read yet. The limit holds
-    /// for each partition, and once for all remote rows. With more of them, rows are read more than
-    /// once. For tests.
+    /// Sets how many unmatched rows a check keeps in memory. These are stored copies and list entries whose
+    /// primary has not been read, and derived ones that have not been found. The limit applies to each
+    /// partition, and once to all remote rows. Beyond it, rows are read more than once. For tests.
     #[doc(hidden)]
     pub fn unmatched_rows(mut self, rows: usize) -> Self {
         self.max_unmatched = rows;
         self
     }
 
-    /// Does not read remote suspects again, which takes 5 minutes by default. They are counted as
-    /// [`suspects`](CheckProgress::suspects), and none of them is reported or repaired.
+    /// Skips the second reading of remote suspects, for which a check waits 5 minutes by default. Suspects are
+    /// counted in [`suspects`](CheckProgress::suspects), but not reported or repaired.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -161,13 +159,12 @@ impl<E: TableEntity> Check<E> {
         self
     }
 
-    /// Checks, and calls `each` with every finding as soon as it is certain. Memory stays bounded
-    /// however many there are.
+    /// Checks, and calls `each` with every finding as soon as it is confirmed. Memory stays bounded, however
+    /// many findings there are.
     ///
     /// # Errors
     ///
-    /// Fails with the first error of the backend; with `is_decode` for a primary that does not fit
-    /// its type.
+    /// Fails with the first error of the backend, and with `is_decode` for a primary that does not fit its type.
     pub async fn for_each(self, mut each: impl FnMut(Finding)) -> Result<CheckProgress> {
         let mut counts = CheckProgress::default();
         for table in self.table.every_table().await? {
@@ -180,13 +177,11 @@ impl<E: TableEntity> Check<E> {
         Ok(counts)
     }
 
-    /// Checks and repairs as it goes. Returns how many findings were repaired, or recorded for
-    /// workers.
+    /// Checks and repairs at the same time. Returns how many findings were repaired, or recorded for workers.
     ///
     /// # Errors
     ///
-    /// Fails with the first error of the backend; with `is_decode` for a primary that does not fit
-    /// its type.
+    /// Fails with the first error of the backend, and with `is_decode` for a primary that does not fit its type.
     pub async fn repair(self) -> Result<u64> {
         let (mut counts, mut repaired) = (CheckProgress::default(), 0);
         for table in self.table.every_table().await? {
@@ -199,7 +194,7 @@ impl<E: TableEntity> Check<E> {
         Ok(repaired)
     }
 
-    /// Returns the steps of the check of one table, which add to the counts of the tables before.
+    /// Returns the steps of the check of one table. They add to the counts of earlier tables.
     fn steps_of_table<'t>(&self, table: &'t Table<E>, counts: CheckProgress) -> CheckSteps<'t, E> {
         let reader = FactReader::new(table);
         let mut scan = UnmatchedScan::new(reader, self.max_unmatched, self.on_progress.clone());
@@ -208,18 +203,18 @@ impl<E: TableEntity> Check<E> {
     }
 }
 
-/// A running check: first the local facts partition by partition, then all remote facts.
+/// A running check: first the local facts, partition by partition, then all remote facts.
 struct CheckSteps<'t, E> {
     reader: FactReader<'t, E>,
     scan: UnmatchedScan<'t, E>,
-    /// Confirms the present window of remote facts; `None` between windows.
+    /// Confirms the current window of remote facts. `None` between windows.
     remote: Option<RemoteConfirmer<'t, E>>,
     waits: bool,
 }
 
 impl<E: TableEntity> CheckSteps<'_, E> {
-    /// Returns the findings of the next step. Returns `None` when everything is checked, or if a
-    /// dated table was dropped meanwhile.
+    /// Returns the findings of the next step. Returns `None` when everything is checked or a dated table was
+    /// dropped in the meantime.
     async fn next_step(&mut self) -> Result<Option<Vec<Finding>>> {
         match self.next_findings().await {
             Err(error) if self.reader.table.is_dated_table_gone(&error) => Ok(None),
@@ -259,12 +254,11 @@ impl<E: TableEntity> Check<E> {
 impl<E: TableEntity> Table<E> {
     /// Compares every copy and every list of the entity with the primaries that derive them.
     ///
-    /// Scans the table once if everything matches, and every other table with copies. What does not
-    /// match is read again before it is reported, so that a writer at work is never taken for a mistake.
-    /// Remote copies that do not match are read again after
-    /// [`OutboxOptions::FLIGHT`](crate::OutboxOptions), 5 minutes by default. The check waits that long
-    /// once, or once for each 10,000 of them. With [`without_waiting`](Check::without_waiting) it does
-    /// not wait, and only counts them. Dated tables are checked one after the other.
+    /// If everything matches, the entity's table and each table with copies are scanned once. A mismatch is read
+    /// again before it is reported, so a concurrent write is never mistaken for an error. Remote mismatches are
+    /// read again after [`OutboxOptions::FLIGHT`](crate::OutboxOptions), 5 minutes by default. The check waits
+    /// that long once, or once for each 10,000 of them. [`without_waiting`](Check::without_waiting) only counts
+    /// them. Dated tables are checked one after another.
     ///
     /// ```
     /// use entable::{maintain::FindingKind, prelude::*};

@@ -1,9 +1,9 @@
-//! Scans tables for copies and list entries that are stored and not derived, or derived and not stored.
-//! If everything matches, each table is scanned once.
+//! Scans tables for copies and list entries that are stored but not derived, or derived but not stored. If
+//! everything matches, each table is scanned once.
 //!
-//! A [fact](super::fact) is one such copy or entry. Local facts are compared partition by partition,
-//! remote facts over all tables; the hash of a fact is removed when its counterpart is read. Where more
-//! hashes remain than memory may hold, the scan is repeated for one range of hashes after another.
+//! A [fact](super::fact) is one such copy or entry. Local facts are compared within a partition, remote facts
+//! across all tables. The hash of a fact is removed when its counterpart is read. If more hashes remain than
+//! fit into memory, the scan is repeated for each range of hashes.
 
 use std::collections::VecDeque;
 
@@ -20,11 +20,11 @@ use crate::{
     table::{Table, job::Listener},
 };
 
-/// The maximum number of unmatched hashes that a scope keeps in memory; each takes some 16 bytes.
-/// With more, the scope is scanned in several windows.
+/// The maximum number of unmatched hashes of a scope in memory. Each takes about 16 bytes. With more, the
+/// scope is scanned in several windows.
 pub(crate) const MAX_UNMATCHED: usize = 1_000_000;
 
-/// Most windows of a scope: the hashes of equal keys agree in 16 bits only.
+/// The maximum number of windows of a scope. Only 16 bits of the hashes of equal keys are equal.
 const MAX_WINDOWS: u64 = 1 << 16;
 
 /// The counts of a check so far.
@@ -33,15 +33,14 @@ const MAX_WINDOWS: u64 = 1 << 16;
 pub struct CheckProgress {
     /// Rows that were read.
     pub rows: u64,
-    /// The primary entities among the rows that were read.
+    /// The primary entities among them.
     pub primaries: u64,
     /// Partitions that are finished.
     pub partitions: u64,
-    /// Remote copies and list entries that did not match and for which the outbox has open work,
-    /// which workers will do.
+    /// Remote copies and list entries that did not match, but for which workers have open work in the outbox.
     pub pending: u64,
-    /// Remote copies that did not match at the first reading. Those that still do not match one write
-    /// deadline later (5 minutes by default) are findings.
+    /// Remote copies that did not match in the first reading. If they still do not match after one write
+    /// deadline (5 minutes by default), they are findings.
     pub suspects: u64,
 }
 
@@ -63,7 +62,7 @@ impl ProgressMeter {
     }
 }
 
-/// The rows within which facts are compared.
+/// The rows among which facts are compared.
 #[derive(Debug, Clone)]
 pub(crate) enum Scope {
     /// The local facts of one partition of the entity's table.
@@ -72,8 +71,8 @@ pub(crate) enum Scope {
     Tables(Vec<String>),
 }
 
-/// The hashes of a scope that have the same remainder when divided by `modulus`, a power of two.
-/// Facts with equal keys fall into one window, since their hashes agree in the low bits.
+/// The hashes of a scope with the same remainder modulo `modulus`, a power of two. Facts with equal keys are
+/// in the same window, because the low bits of their hashes are equal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     modulus: u64,
@@ -84,7 +83,7 @@ impl Window {
     const WHOLE: Self = Self { modulus: 1, remainder: 0 };
 }
 
-/// The facts of one scope and window that have no counterpart.
+/// The facts of one scope and window without a counterpart.
 #[derive(Debug)]
 pub(crate) struct Unmatched {
     pub(crate) scope: Scope,
@@ -98,24 +97,24 @@ impl Unmatched {
         Self { scope, window, hashes: Hashes::default(), limit }
     }
 
-    /// Returns whether the scope compares the fact: a scope of tables compares remote facts, a scope of one
+    /// Returns whether the scope compares the fact. A scope of tables compares remote facts, a scope of one
     /// partition local ones.
     pub(crate) fn is_fact_in_scope(&self, fact: &Fact<'_>) -> bool {
         fact.family.is_remote == matches!(self.scope, Scope::Tables(_))
     }
 
-    /// Returns whether no counterpart of a fact was read, so that the fact is a suspect.
+    /// Returns whether the counterpart of a fact was not read, which makes the fact a suspect.
     pub(crate) fn is_unmatched_fact(&self, fact: &Fact<'_>) -> bool {
         self.is_fact_in_scope(fact) && self.hashes.contains(&fact.hash)
     }
 
-    /// Removes the counterpart of a fact; keeps the fact if its counterpart was not read yet.
+    /// Removes the counterpart of a fact, or stores the fact if its counterpart has not been read.
     fn match_fact(&mut self, fact: &Fact<'_>) {
         let hash = fact.hash;
         if !self.is_fact_in_scope(fact) || hash % self.window.modulus != self.window.remainder {
             return;
         }
-        // The two facts of a pair have one hash: the second takes out what the first put in.
+        // Both facts of a pair have the same hash. The second removes what the first inserted.
         if !self.hashes.remove(&hash) {
             self.hashes.insert(hash);
         }
@@ -124,13 +123,13 @@ impl Unmatched {
         if self.hashes.len() > self.limit && is_first && self.window.modulus < MAX_WINDOWS {
             self.window.modulus *= 2;
             let modulus = self.window.modulus;
-            // Twice as many windows keep half of the hashes in memory.
+            // Twice as many windows halve the number of hashes in memory.
             self.hashes.retain(|hash| hash % modulus == 0);
         }
     }
 
-    /// Returns the windows that further scans of this scope compare: all but the first. There are
-    /// several if the scope has more hashes than the memory limit allows.
+    /// Returns all windows except the first, which further scans of this scope compare. There are several if
+    /// the scope has more hashes than memory allows.
     fn scopes_of_other_windows(&self) -> impl Iterator<Item = (Scope, Window)> {
         let Window { modulus, .. } = self.window;
         (1..modulus).map(move |remainder| (self.scope.clone(), Window { modulus, remainder }))
@@ -142,13 +141,13 @@ pub(crate) struct TablePage {
     pub(crate) table: String,
     /// The rows of the page, with the parts of wide entities joined.
     pub(crate) rows: Vec<Row>,
-    /// Number of rows that were read, each part of a wide entity included.
+    /// The number of rows that were read, including each part of a wide entity.
     pub(crate) rows_read: usize,
 }
 
 /// Reads the rows of a partition, or of several tables, page by page.
 pub(crate) struct TablePager {
-    /// The tables that are not read to their end; the current one is last.
+    /// The tables that have not been completely read. The current table is last.
     tables: Vec<String>,
     filter: Filter,
     from: Option<Continuation>,
@@ -171,14 +170,13 @@ impl TablePager {
         }
     }
 
-    /// Reads the next page of the scope's tables, one table after the other. Decrypts its rows, and joins the
-    /// parts of wide entities. Passes over tables of copies that do not exist. Returns `None` after the last
-    /// table.
+    /// Reads the next page of the scope's tables, one table after another. Decrypts its rows and joins the parts
+    /// of wide entities. Skips tables of copies that do not exist. Returns `None` after the last table.
     ///
     /// # Errors
     ///
-    /// Fails if the entity's own table does not exist, if a row does not decode, or if a row that is no copy
-    /// does not decrypt.
+    /// Fails if the entity's own table does not exist, if a row does not decode, or if a row other than a copy does
+    /// not decrypt.
     pub(crate) async fn next_page<E: TableEntity>(
         &mut self,
         table: &Table<E>,
@@ -193,10 +191,9 @@ impl TablePager {
                     if page.next.is_none() {
                         self.tables.pop();
                     }
-                    // The continuation of a finished table is `None`, with which the next table
-                    // begins.
+                    // After a finished table the continuation is `None`, which starts the next table.
                     self.from.clone_from(&page.next);
-                    // Nobody can tell what a row that does not decode derives.
+                    // A row that does not decode derives unknown copies.
                     let rows = page.into_rows().map_err(|error| error.in_table(&name))?;
                     let mut rows = decrypt_rows(table, &name, rows).await?;
                     let rows_read = rows.len();
@@ -207,7 +204,7 @@ impl TablePager {
                     }
                     return Ok(Some(TablePage { table: name, rows, rows_read }));
                 }
-                // A table of copies does not exist before its first copy.
+                // A table of copies is created with its first copy.
                 Err(error) if error.is_table_missing() && name != table.name => {
                     self.tables.pop();
                 }
@@ -218,8 +215,8 @@ impl TablePager {
     }
 }
 
-/// Reads every row of a scope once. Calls `each` for every fact, and `on_page` with the number of
-/// rows of each page.
+/// Reads every row of a scope once. Calls `each` for every fact, and `on_page` with the number of rows of
+/// each page.
 pub(crate) async fn scan_facts<E: TableEntity>(
     reader: FactReader<'_, E>,
     scope: &Scope,
@@ -238,19 +235,18 @@ pub(crate) async fn scan_facts<E: TableEntity>(
     Ok(())
 }
 
-/// Scans the tables of an entity, scope by scope, for facts without a counterpart.
+/// Scans the tables of an entity for facts without a counterpart, scope by scope.
 pub(crate) struct UnmatchedScan<'t, E> {
     reader: FactReader<'t, E>,
-    /// Most hashes that a scope may keep in memory.
+    /// The maximum number of hashes of a scope in memory.
     limit: usize,
     /// Reads the entity's table for the first time, page by page.
     own_rows: TablePager,
-    /// Rows of the last page whose facts are not read yet.
+    /// Rows of the last page whose facts have not been read.
     buffered: VecDeque<Row>,
-    /// The scopes and windows that are still to be compared.
+    /// The scopes and windows that remain to be compared.
     windows: Vec<(Scope, Window)>,
-    /// The remote facts read so far; `None` if the entity has no remote copies, or after they were
-    /// compared.
+    /// The remote facts read so far. `None` if the entity has no remote copies, or after they were compared.
     remote: Option<Unmatched>,
     pub(crate) progress: ProgressMeter,
 }
@@ -262,7 +258,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         limit: usize,
         listener: Listener<CheckProgress>,
     ) -> Self {
-        // One scan of the own table serves both: local facts by partition, remote facts in
+        // One scan of the own table serves both comparisons: local facts by partition, remote facts in
         // `remote`.
         let own = Scope::Tables(vec![reader.table.name.to_string()]);
         let all = Scope::Tables(tables_of(reader.table));
@@ -278,9 +274,8 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         }
     }
 
-    /// Returns the next facts without a counterpart: copies that no primary derives, and derived
-    /// copies that do not exist. They belong to one scope and one window. Returns `None` when
-    /// everything is compared.
+    /// Returns the next facts without a counterpart: copies that no primary derives, and derived copies that do
+    /// not exist. They belong to one scope and window. Returns `None` when everything is compared.
     pub(crate) async fn next_unmatched(&mut self) -> Result<Option<Unmatched>> {
         loop {
             let unmatched = if let Some((scope, window)) = self.windows.pop() {
@@ -298,19 +293,19 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         }
     }
 
-    /// Reads the next partition of the entity's table, and returns its unmatched local facts; adds
-    /// its remote facts to `remote`.
+    /// Reads the next partition of the entity's table and returns its unmatched local facts. Adds its remote
+    /// facts to `remote`.
     async fn scan_partition(&mut self) -> Result<Option<Unmatched>> {
         let Some(first) = self.next_row().await? else { return Ok(None) };
         let tokens = self.reader.table.key_token_maker().await?;
         let scope = Scope::Partition(first.partition_key().to_owned());
-        // Compared as bytes: decoding the key of each row would cost a text for each.
+        // Compare bytes to avoid decoding the key of each row into a string.
         let partition = first.key_bytes().map(|(partition, _)| partition.to_vec());
         let mut unmatched = Unmatched::new(scope, Window::WHOLE, self.limit);
         let mut row = Some(first);
         while let Some(current) = row {
             if current.key_bytes().map(|(partition, _)| partition) != partition.as_deref() {
-                // The first row of the next partition: kept for the next call.
+                // The first row of the next partition, kept for the next call.
                 self.buffered.push_front(current);
                 break;
             }
@@ -332,7 +327,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         Ok(Some(unmatched))
     }
 
-    /// Reads the tables beside the entity's own for the first window of remote facts.
+    /// Reads the entity's other tables for the first window of remote facts.
     async fn scan_other_tables(&mut self, mut remote: Unmatched) -> Result<Unmatched> {
         let others = match &remote.scope {
             Scope::Tables(tables) => Scope::Tables(tables.iter().skip(1).cloned().collect()),

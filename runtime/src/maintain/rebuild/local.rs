@@ -1,5 +1,5 @@
-//! Rebuilds a local index or list, with transactions that write the copies and fail if a primary
-//! has changed since it was read.
+//! Rebuilds a local index or list in transactions that write the copies and fail if a primary has changed
+//! since it was read.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Rows that are read at a time.
+/// The number of rows that are read concurrently.
 const READERS: usize = 32;
 
 /// The copy or list entry that a primary derives for the index.
@@ -37,7 +37,7 @@ enum IndexRow {
     ListEntry(String),
 }
 
-/// A primary, with the row or entry that it derives for the index.
+/// A primary, and the row or entry that it derives for the index.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexedPrimary {
     primary: Row,
@@ -45,7 +45,7 @@ pub(crate) struct IndexedPrimary {
 }
 
 impl IndexedPrimary {
-    /// Returns what a primary derives for the index; `None` if nothing.
+    /// Returns what a primary derives for the index, if anything.
     pub(crate) fn derive_index_row<E: TableEntity>(
         family: &'static Family,
         primary: &Row,
@@ -66,7 +66,7 @@ impl IndexedPrimary {
         Ok(Some(Self { primary: primary.clone(), index_row }))
     }
 
-    /// Reads the primary again. Returns `None` if it derives nothing for the index now.
+    /// Reads the primary again. Returns `None` if it no longer derives anything for the index.
     async fn read_again<E: TableEntity>(
         &self,
         table: &Table<E>,
@@ -82,7 +82,7 @@ impl IndexedPrimary {
         }
     }
 
-    /// Reads the row under the key of the copy; `None` for a list entry or a free key.
+    /// Reads the row that has the copy's key. Returns `None` for a list entry or an unused key.
     async fn read_copy<E: TableEntity>(&self, table: &Table<E>) -> Result<Option<Row>> {
         match &self.index_row {
             IndexRow::Copy(copy) => read_row(table, row_at(table, copy)).await,
@@ -104,8 +104,7 @@ impl IndexedPrimary {
         }
     }
 
-    /// Returns the RowKey of the row that is written beside the primary: its copy, or the list's
-    /// head row.
+    /// Returns the RowKey of the row that is written with the primary: its copy, or the list's head row.
     fn index_row_key(&self) -> &str {
         match &self.index_row {
             IndexRow::Copy(copy) => copy.row_key(),
@@ -119,8 +118,8 @@ fn row_at<'r, E>(table: &'r Table<E>, row: &'r Row) -> RowAt<'r> {
     RowAt::new(&table.name, row.partition_key(), row.row_key())
 }
 
-/// Gathers primaries into groups, each of one partition. Two primaries that derive one copy go to
-/// two groups, so that the second group finds the copy of the first and reports it if it differs.
+/// Gathers primaries of one partition into groups. Two primaries that derive the same copy are put into different
+/// groups. The second group then finds the copy of the first and reports it if it differs.
 pub(crate) fn group_primaries(
     primaries: Vec<IndexedPrimary>,
     rows_of_primary: usize,
@@ -130,13 +129,13 @@ pub(crate) fn group_primaries(
         let is_copy = matches!(next.index_row, IndexRow::Copy(_));
         let has_key = |key: &str| group.iter().any(|other| other.index_row_key() == key);
         first == Some(next.primary.partition_key())
-            // Each primary takes an operation for each of its rows, and one for its copy or entry.
+            // Each primary needs an operation for each of its rows, and one for its copy or entry.
             && group.len() < BATCH_OPERATIONS / (rows_of_primary + 1)
             && !(is_copy && has_key(next.index_row_key()))
     })
 }
 
-/// Lists by the RowKey of their head row; `None` for a list that does not exist.
+/// Lists by the RowKey of their head row. `None` if the list does not exist.
 type Lists = BTreeMap<String, Option<StoredList>>;
 
 /// The purpose of one operation of a transaction.
@@ -158,7 +157,7 @@ impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
     type Group = Vec<IndexedPrimary>;
 
     async fn attempt(&mut self, mut group: Self::Group) -> Result<GroupWriteOutcome<Self::Group>> {
-        // The lists are read before the write, under whose ETags they are then changed.
+        // Read the lists before the write, which uses their ETags.
         let lists = self.read_lists(&group).await?;
         group.retain(|primary| !primary.is_listed_in(&lists));
         if group.is_empty() {
@@ -213,7 +212,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
     ) -> Result<Vec<(Role, OperationToSeal)>> {
         let mut operations = Vec::new();
         for IndexedPrimary { primary, .. } in group {
-            // The touch goes first: a primary that changed makes the whole transaction fail.
+            // The touch goes first and fails the whole transaction if a primary changed.
             let touches = touch_primary(self.table, primary)?.into_iter();
             operations.extend(touches.map(|touch| (Role::Primary, touch)));
         }
@@ -241,8 +240,8 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         Ok(operations)
     }
 
-    /// Returns the primaries that are still to be written after another writer was first. Fails if
-    /// the error is no lost race.
+    /// Returns the primaries that remain to be written after another writer was first. Fails if the error is not
+    /// a lost race.
     async fn resolve_race(
         &mut self,
         error: Error,
@@ -251,7 +250,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
     ) -> Result<Vec<IndexedPrimary>> {
         match role {
             Some(Role::Primary) if error.lost_race() => self.read_primaries_again(group).await,
-            // A copy exists already: perhaps a writer was first, perhaps it is stale.
+            // The copy exists: either another writer was first, or it is stale.
             Some(Role::Copy) if error.row_exists() => self.drop_existing_copies(group).await,
             // The next attempt reads the list again.
             Some(Role::List) if error.lost_race() => Ok(group),
@@ -272,8 +271,8 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         Ok(primaries.into_iter().flatten().collect())
     }
 
-    /// Drops the primaries whose copy exists. A copy that differs from what its primary derives,
-    /// although the primary has not changed, becomes a finding.
+    /// Drops the primaries whose copy exists. If the copy differs although the primary has not changed, reports it
+    /// as a finding.
     async fn drop_existing_copies(
         &mut self,
         group: Vec<IndexedPrimary>,
@@ -297,7 +296,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
                 continue;
             }
             match before.read_again(table, self.family).await? {
-                // The primary has not changed, so the copy is not just being written.
+                // The primary has not changed, so no writer is just writing the copy.
                 Some(now) if now.primary.etag() == before.primary.etag() => {
                     let primary = before.primary.row_key();
                     let finding =

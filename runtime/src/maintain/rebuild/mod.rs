@@ -1,4 +1,4 @@
-//! Rebuilds an index or a list for entities that exist already.
+//! Rebuilds an index or a list for existing entities.
 
 pub(crate) mod report;
 pub(crate) mod local;

@@ -1,5 +1,4 @@
-//! Rebuilds a remote index or list: writes dirty rows beside the primaries, and workers write the
-//! copies.
+//! Rebuilds a remote index or list: writes dirty rows with the primaries. Workers then write the copies.
 
 use crate::{
     entity::{CopyRow, EntityRows, TableEntity},
@@ -14,8 +13,8 @@ use crate::{
     table::Table,
 };
 
-/// Writes dirty rows for the copies or list entries that some primaries derive for an index.
-/// Returns how many copies and list entries the dirty rows name.
+/// Writes dirty rows for the copies or list entries that primaries derive for an index. Returns how many
+/// copies and list entries the dirty rows contain.
 pub(crate) async fn record_primaries<E: TableEntity>(
     table: &Table<E>,
     family: &'static Family,
@@ -32,15 +31,14 @@ pub(crate) async fn record_primaries<E: TableEntity>(
             sealing.refuse_untrusted_copy_scope(E::SCHEMA, copy.family, owner, &copy.row)?;
         }
         if let Some(dirty) = dirty_row(table, primary, &derived, family) {
-            // `true`: merged, since earlier work of the primary may be open.
+            // `true` merges, because earlier work of the primary may be open.
             rows.push(DirtyRowOperation { operation: dirty.insert_operation(true)?, addresses: 1 });
         }
     }
     record_dirty_rows(table, rows).await
 }
 
-/// Returns the dirty row that names what a primary derives for an index or list; `None` if it
-/// derives nothing.
+/// Returns the dirty row with what a primary derives for an index or list, or `None` if it derives nothing.
 fn dirty_row<E: TableEntity>(
     table: &Table<E>,
     primary: &Row,

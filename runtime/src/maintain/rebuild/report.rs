@@ -10,8 +10,7 @@ pub struct RebuildProgress {
     pub primaries: u64,
     /// Copies or list entries that were written, or recorded for workers.
     pub written: u64,
-    /// The cursor that [`Rebuild::from`](super::Rebuild::from) continues from; everything before it
-    /// is committed. `None` at the end.
+    /// The cursor for [`Rebuild::from`](super::Rebuild::from). Everything before it is committed. `None` at the end.
     pub cursor: Option<Cursor>,
 }
 
@@ -23,11 +22,10 @@ pub struct RebuildReport {
     pub primaries: u64,
     /// Copies or list entries that were written, or recorded for workers.
     pub written: u64,
-    /// Primaries of older versions, which do not have the index.
-    /// [`upgrade_all`](crate::Table::upgrade_all) brings them into it.
+    /// Primaries of older versions without the index. [`upgrade_all`](crate::Table::upgrade_all) adds them to it.
     pub older: u64,
-    /// Copies that exist and differ from the copy that a primary derives. A rebuild does not change
-    /// them. To learn whether such a copy is stale or contested, run a [check](crate::Table::check).
+    /// Stored copies that differ from what a primary derives. A rebuild does not change them. To find out whether
+    /// such a copy is stale or contested, run a [check](crate::Table::check).
     pub findings: Vec<Finding>,
 }
 

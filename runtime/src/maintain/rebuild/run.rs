@@ -53,7 +53,7 @@ impl<E: TableEntity> Rebuild<E> {
         self
     }
 
-    /// Calls `report` after every page, when everything that it counts is committed.
+    /// Calls `report` after every page, once everything in it is committed.
     pub fn on_progress(
         mut self,
         report: impl Fn(&RebuildProgress) + Send + Sync + 'static,
@@ -64,7 +64,7 @@ impl<E: TableEntity> Rebuild<E> {
 
     async fn run(self) -> Result<RebuildReport> {
         let mut report = RebuildReport::default();
-        // The primaries themselves are no index: nothing has to be written.
+        // Primaries are not an index, so there is nothing to write.
         if self.family.is_primary() {
             return Ok(report);
         }
@@ -75,7 +75,7 @@ impl<E: TableEntity> Rebuild<E> {
         while let Some(cursor) = pages.begin_page() {
             let table = self.table.sibling_table(&query.request.table_of_page(cursor.as_ref())?);
             if self.family.has_dated_tables() && made_for.as_ref() != Some(&table.name) {
-                // A new index has no table beside one that was made before it was declared.
+                // A table created before the index was declared has no table for the index's copies.
                 let copies = self.family.table_beside(&table.name);
                 self.table.client.create_table_if_not_exists(&copies).await?;
                 made_for = Some(table.name.clone());
@@ -85,11 +85,11 @@ impl<E: TableEntity> Rebuild<E> {
             let older = page.items.iter().filter(|stored| self.lacks_index(stored.row()));
             report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
             match self.write_page(&table, &page.items, &mut report).await {
-                // The table was dropped after the page was read, and its rows with it.
+                // The table and its rows were dropped after the page was read.
                 Err(error) if table.is_dated_table_gone(&error) => {}
                 written => written?,
             }
-            // The cursor moves on only after its page is committed.
+            // Advance the cursor only after its page is committed.
             pages.continue_at(page.next);
             self.on_progress.notify_callback(|| RebuildProgress {
                 primaries: report.primaries,
@@ -100,8 +100,7 @@ impl<E: TableEntity> Rebuild<E> {
         Ok(report)
     }
 
-    /// Writes the copies or entries that the primaries of a page derive for the index, or records
-    /// them for workers.
+    /// Writes the copies or entries that a page of primaries derives for the index, or records them for workers.
     async fn write_page(
         &self,
         table: &Table<E>,
@@ -121,7 +120,7 @@ impl<E: TableEntity> Rebuild<E> {
             primaries.extend(table.run_with_index_keys(&tokens, derive).await?);
         }
         let mut writer = RebuildWriter { table, family, report };
-        // A wide primary takes an operation for each of its parts.
+        // A wide primary needs an operation for each of its parts.
         let groups = group_primaries(primaries, E::SCHEMA.parts.len().max(1));
         let written =
             write_groups_in_order(&mut writer, &table.client.store().random, groups).await;
@@ -142,7 +141,7 @@ impl<E: TableEntity> Rebuild<E> {
     }
 
     async fn query_primaries(&self) -> Result<Query<E, Stored<E>>> {
-        // An expired entity may be renewed, and a worker sweeps by an index: both need its index rows.
+        // Include expired entities, which may be renewed, and which workers find through an index.
         let mut query = self.table.query(E::scan()).edit_request(Request::include_expired);
         if let Some(tables) = self.table.all_tables_to_query().await? {
             query = query.edit_request(|request| request.set_queried_tables(tables));
@@ -153,10 +152,9 @@ impl<E: TableEntity> Rebuild<E> {
         })
     }
 
-    /// Converts a cursor of the scan into one of this rebuild, and back: both directions are one
-    /// XOR.
-    // The rebuilds of all indexes run one query, so the index goes into the fingerprint: continuing
-    // with the cursor of another index would leave entities out.
+    /// Converts a cursor of the scan into a cursor of this rebuild, and back, with an XOR. The rebuilds of all
+    /// indexes run the same query, so the index is part of the fingerprint: continuing with the cursor of another
+    /// index would skip entities.
     fn convert_cursor(&self, cursor: Cursor) -> Cursor {
         let index = stable_hash(self.family.name.as_bytes());
         Cursor { fingerprint: cursor.fingerprint ^ index, ..cursor }
@@ -166,16 +164,14 @@ impl<E: TableEntity> Rebuild<E> {
 run_when_awaited!([E: TableEntity] Rebuild<E> => RebuildReport);
 
 impl<E: TableEntity> Table<E> {
-    /// Writes the copies of an index, or the entries of its lists, for entities that exist already.
-    /// The copies of a remote index are recorded in the outbox, and workers write them: the index is
-    /// complete when the outbox has no open work.
+    /// Writes the copies of an index, or the entries of its lists, for existing entities. Copies of a remote index
+    /// are recorded in the outbox and written by workers. The index is complete when the outbox has no open work.
     ///
-    /// First let every writer run a program that declares the index: what they write from then on is
-    /// in it. Then rebuild, while they write. Until the rebuild is done, reads through the index miss
-    /// entities. The rows of a local index are committed in transactions that also write each primary
-    /// unchanged, under the ETag that was read: so the ETags of the primaries change. An interrupted
-    /// rebuild continues [`from`](Rebuild::from) the last cursor of its progress. Dated tables are
-    /// rebuilt one after the other.
+    /// First deploy the program that declares the index to every writer, whose writes then maintain the index. Then
+    /// rebuild while they write. Until the rebuild is done, reads through the index miss entities. The rows of a
+    /// local index are committed in transactions that also touch each primary under the ETag that was read, which
+    /// changes the ETags of the primaries. To continue an interrupted rebuild, call [`from`](Rebuild::from) with the
+    /// last cursor of its progress. Dated tables are rebuilt one after another.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -190,9 +186,9 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails with the first error of the backend; with `is_decode` for a primary that does not fit
-    /// its type, with `is_invalid_cursor` for the cursor of another rebuild, with `is_contended` if
-    /// one group of entities lost 16 races against other writers.
+    /// Fails with the first error of the backend, with `is_decode` for a primary that does not fit its type, with
+    /// `is_invalid_cursor` for the cursor of another rebuild, and with `is_contended` if a group of entities lost 16
+    /// races against other writers.
     pub fn rebuild(&self, path: impl PathBuilder<Entity = E>) -> Rebuild<E> {
         Rebuild {
             table: self.clone(),

@@ -1,5 +1,5 @@
-//! Encrypts the blobs of a field that became encrypted: writes the bytes anew, then a row that
-//! names the new blob and its key.
+//! Encrypts the blobs of a field that became encrypted: writes the bytes to a new blob, then a row with the
+//! new blob's name and key.
 
 use super::report::{ReencryptFailure, ReencryptReport};
 use crate::{
@@ -10,8 +10,7 @@ use crate::{
     table::Table,
 };
 
-/// Returns whether a row is a primary that points to a plain blob in a field that any version
-/// encrypts.
+/// Returns whether a row is a primary that points to an unencrypted blob in a field that any version encrypts.
 pub(super) fn names_plain_blob(schema: &'static Schema, row: &Row) -> Result<bool> {
     if !schema.versions().any(|version| version.blobs.iter().any(|names| names.key.is_some())) {
         return Ok(false);
@@ -30,8 +29,8 @@ pub(super) fn names_plain_blob(schema: &'static Schema, row: &Row) -> Result<boo
 
 /// Encrypts the plain blobs of one entity and counts it in the report.
 ///
-/// Replaces the entity as `Table::replace` does: uploads the new blobs, then writes the row and its
-/// copies, then deletes the plain blobs. A dry run reads the entity and writes nothing.
+/// Replaces the entity as `Table::replace` does: uploads the new blobs, writes the row and its copies, then
+/// deletes the plain blobs. A dry run reads the entity and writes nothing.
 pub(super) async fn encrypt_blobs<E: TableEntity>(
     table: &Table<E>,
     row: &Row,
@@ -48,7 +47,7 @@ pub(super) async fn encrypt_blobs<E: TableEntity>(
             report.rewritten += 1;
             Ok(())
         }
-        // One entity that cannot be read or written must not stop the run: it is in the report.
+        // An entity that cannot be read or written goes into the report and does not stop the run.
         Err(error) if error.concerns_one_entity() => {
             report.failed.push(ReencryptFailure::of_row(row, error.in_table(&table.name)));
             Ok(())
@@ -57,7 +56,7 @@ pub(super) async fn encrypt_blobs<E: TableEntity>(
     }
 }
 
-/// Replaces an entity until none of its blobs is plain. Returns whether it had plain blobs.
+/// Replaces an entity until it has no plain blobs. Returns whether it had any.
 async fn replace_until_encrypted<E: TableEntity>(
     table: &Table<E>,
     row: &Row,
@@ -77,7 +76,7 @@ async fn replace_until_encrypted<E: TableEntity>(
         if is_dry_run {
             return Ok(Attempt::Done(true));
         }
-        // Kept, to tell a blob that was replaced from one that is missing.
+        // Kept to distinguish a replaced blob from a missing one.
         let etag = stored.etag();
         match table.replace(&stored).await {
             Ok(_) => Ok(Attempt::Done(true)),
@@ -85,7 +84,7 @@ async fn replace_until_encrypted<E: TableEntity>(
             // Another writer replaced the blob while it was read, or the blob is missing.
             Err(error) if error.is_stale() => {
                 let now = table.read_primary(partition_key, row_key).await?;
-                // The row has not changed, so its blob is missing: trying again would not help.
+                // The row has not changed, so its blob is missing, and another attempt would not help.
                 if now.is_some_and(|now| now.etag() == etag) {
                     Err(error)
                 } else {
@@ -99,7 +98,7 @@ async fn replace_until_encrypted<E: TableEntity>(
     replaced.await?.ok_or_else(contended)
 }
 
-/// Fails for a row of an older version, since a replacement would upgrade the row.
+/// Refuses a row of an older version, which a replacement would upgrade.
 fn check_version(schema: &'static Schema, row: &Row) -> Result<()> {
     match schema.version_of_primary(row)? {
         Some(RowVersion::Known(found)) if found.version != schema.version => {

@@ -1,4 +1,4 @@
-//! Filters by which the store finds the rows to encrypt again.
+//! Filters for the rows to encrypt again.
 
 use std::borrow::Cow;
 
@@ -10,23 +10,23 @@ use crate::{
     seal::{KeyId, envelope_range},
 };
 
-/// Returns a filter for rows of the entity in all versions, also in versions that this program does
-/// not know; `None` if the entity's type is not a property.
+/// Returns a filter for rows of the entity in all versions, even unknown ones. Returns `None` if the entity has
+/// no type property.
 pub(super) fn filter_of_type_rows(schema: &'static Schema) -> Option<Filter> {
     let name = schema.type_property()?;
     let named = written_version_condition(name, schema);
     Some(filter_of_version_rows(name, schema.entity_type) | named)
 }
 
-/// Returns a filter for rows whose discriminator, property `name`, is the marker of a version's
-/// primaries, or that of its copies and parts: `Note` and `Note#ByText`.
+/// Returns a filter for rows whose discriminator, property `name`, is the marker of a version's primaries,
+/// copies or parts, such as `Note` and `Note#ByText`.
 fn filter_of_version_rows(name: &str, marker: &str) -> Filter {
-    // `$` is the character after `#`.
+    // `$` follows `#` in ASCII.
     Filter::ge(name, marker) & Filter::lt(name, [marker, "$"].concat())
 }
 
-/// Returns a filter for rows with a property that is encrypted with one of `keys` and that any version
-/// declares. Where it is applied to rows of the entity, it finds all rows of unknown versions too.
+/// Returns a filter for rows with a property that is encrypted with one of `keys` and declared by any version.
+/// Among rows of the entity, it also finds all rows of unknown versions.
 pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) -> Filter {
     let names = sealed_names(schema);
     let each = names.iter().flat_map(|name| {
@@ -34,7 +34,7 @@ pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) 
             let (mut from, mut to) = envelope_range(*key);
             if name == SEAL {
                 for bound in [&mut from, &mut to] {
-                    // A seal begins as the envelope of a value does, but for its second byte.
+                    // A seal begins like a value's envelope, except for the second byte.
                     if let Some(byte) = bound.get_mut(1) {
                         *byte = 0x5e;
                     }
@@ -44,7 +44,7 @@ pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) 
                 & Filter::lt(&**name, Value::Binary(to.into()))
         })
     });
-    // Nobody here knows which properties of an unknown version are encrypted.
+    // The encrypted properties of an unknown version are not known here.
     let unknown = schema.type_property().map(|name| {
         let known = schema.versions().map(|version| filter_of_version_rows(name, version.marker));
         !Filter::any(known)
@@ -52,8 +52,8 @@ pub(super) fn filter_of_encrypted_rows(schema: &'static Schema, keys: &[KeyId]) 
     Filter::any(each.chain(unknown))
 }
 
-/// Returns the names of the properties that any version declares encrypted, each once, and that of the
-/// seal if any version has one.
+/// Returns the names of the properties that any version declares encrypted, each once, and the seal's name if
+/// any version has a seal.
 fn sealed_names(schema: &'static Schema) -> Vec<Cow<'static, str>> {
     let mut names: Vec<Cow<'static, str>> = Vec::new();
     for version in schema.versions() {

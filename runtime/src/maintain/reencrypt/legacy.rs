@@ -1,10 +1,10 @@
 //! Converts rows that an earlier storage client library encrypted ("client-side encryption",
 //! protocol 1.0) into the format of this crate.
 //!
-//! A merge cannot remove the two properties of that protocol, so a row is replaced under the ETag
-//! that was read. The old libraries escaped nothing in keys: a row whose RowKey holds a `~` that is no
-//! escape is inserted under the RowKey that its entity reads, and the old one is deleted. The old format has no authentication: build without the feature
-//! `legacy-encryption` when no row of that format is left.
+//! A merge cannot remove the two properties of that protocol, so a row is replaced under the ETag that was
+//! read. The old libraries did not escape keys. If a RowKey contains a `~` that does not begin an escape, the row
+//! is inserted under the escaped RowKey, which its entity reads, and the old row is deleted. The old format has
+//! no authentication: build without the feature `legacy-encryption` when no row in that format is left.
 
 use std::borrow::Cow;
 
@@ -21,19 +21,19 @@ use crate::{
     table::Table,
 };
 
-/// Returns a filter for rows that describe their encryption in the old format.
+/// Returns a filter for rows encrypted in the old format.
 pub(super) fn filter_of_legacy_rows() -> Filter {
     // Rows without the property match no comparison.
     Filter::ne(METADATA_PROPERTY, "any")
 }
 
-/// Returns the writes that store a row in this crate's format: one that replaces it, or two that move it
-/// to the RowKey with escapes. Returns none for a row that is not in the old format.
+/// Returns the writes that store a row in this crate's format: one that replaces the row, or two that move it
+/// to the escaped RowKey. Returns none for a row that is not in the old format.
 ///
 /// # Errors
 ///
-/// Fails with `is_unrecognized_entity` for a row in the old format that is no primary of the
-/// entity. The row stays as it is, and the error keeps the migration from counting as complete.
+/// Fails with `is_unrecognized_entity` for a row in the old format that is not a primary of the entity. The row
+/// is left unchanged, and the error keeps the migration from counting as complete.
 pub(super) async fn convert_row<E: TableEntity>(
     table: &Table<E>,
     keys: &LegacyKeys,
@@ -53,7 +53,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     };
     let family = E::SCHEMA.primary()?;
     let (old, modern) = split_formats(table, row).await?;
-    // The old keys are a part of what decrypts the row.
+    // Decryption needs the old keys of the row.
     let plain = decrypt_row(keys, &old).await?;
     let row_key = family.row.spell_key_of_others(row.row_key());
     let row_key = row_key.unwrap_or(Cow::Borrowed(row.row_key()));
@@ -69,7 +69,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     let converted = out.finish()?.with_encrypted_names(names);
     // A row that cannot be read as the entity must not be written as one.
     E::from_row(&converted).map_err(|error| error.at_keys(row.partition_key(), row.row_key()))?;
-    // Under the ETag that was read: a writer in between wins, and the row is read again.
+    // Write under the ETag that was read: if another writer is first, the row is read again.
     let guard = Condition::for_etag(row.etag());
     let stored_as = StoredAs::Entity(E::SCHEMA, family);
     if row_key == row.row_key() {
@@ -83,15 +83,15 @@ pub(super) async fn convert_row<E: TableEntity>(
     ])
 }
 
-/// Returns the error of a row that stays, because the RowKey with escapes belongs to another row.
+/// Returns the error for a row that is left because another row has its escaped RowKey.
 pub(super) fn spelled_key_taken_error(row: &Row) -> Error {
     let message = "the row is in the old format and its RowKey holds `~`, which keys of entities escape as \
                    `~7E`; a row with the escaped RowKey exists already: delete one of the two";
     Error::new(ErrorKind::Conflict, message).at_keys(row.partition_key(), row.row_key())
 }
 
-/// Splits a row into the row as the old library wrote it and the decrypted values that were merged
-/// into it since in this crate's format.
+/// Splits a row into the row that the old library wrote and the decrypted values that were merged into it
+/// later in this crate's format.
 async fn split_formats<E: TableEntity>(
     table: &Table<E>,
     row: &Row,
@@ -118,8 +118,8 @@ fn finish_with_etag(out: RowBuilder, like: &Row) -> Result<Row> {
     })
 }
 
-/// Copies the decrypted row into `out`. Returns the names of the properties that were encrypted:
-/// those that are bytes in `old` and text in `plain`.
+/// Copies the decrypted row into `out`. Returns the names of the properties that were encrypted, which are
+/// bytes in `old` and text in `plain`.
 fn copy_plain(old: &Row, plain: &Row, out: &mut RowBuilder) -> Result<Vec<Box<str>>> {
     let mut names = Vec::new();
     let mut properties = plain.properties();

@@ -1,4 +1,4 @@
-//! Encrypts rows again after a change of keys, of the encrypted fields, or of the format.
+//! Encrypts rows again after a change of encryption keys, encrypted fields, or format.
 
 pub(crate) mod report;
 pub(crate) mod filter;

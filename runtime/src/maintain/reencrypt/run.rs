@@ -1,4 +1,4 @@
-//! Re-encryptions as the user starts them: options, and the scan of the rows, table by table.
+//! The public interface of re-encryptions: options, and the scan of the rows, table by table.
 
 use std::fmt;
 #[cfg(feature = "legacy-encryption")]
@@ -27,11 +27,11 @@ use crate::{
     },
 };
 
-/// A re-encryption, which [`Table::reencrypt`] makes and which runs when it is awaited.
+/// A re-encryption. [`Table::reencrypt`] returns it, and it runs when it is awaited.
 ///
-/// Reads every row of the entity, copies included. Encrypts values that are not encrypted with the
-/// key in use, and merges them under the ETag that was read. If another writer was first, it reads
-/// the row and encrypts its values again. It can be stopped at any time and started again.
+/// Reads every row of the entity, including copies. Encrypts values that are not encrypted with the key in use,
+/// and merges them under the ETag that was read. If another writer was first, it reads the row and encrypts its
+/// values again. You can stop it at any time and start it again.
 #[must_use = "nothing is sealed before it is awaited"]
 pub struct Reencrypt<E> {
     table: Table<E>,
@@ -55,19 +55,17 @@ impl<E> fmt::Debug for Reencrypt<E> {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Encrypts again every row of the entity that has values not encrypted with the keys in use.
+    /// Encrypts all values of the entity again that are not encrypted with the keys in use.
     ///
-    /// Needed after a new key became the primary one in *every* process, and after `pad` of a field
-    /// changed. Also needed after a field became encrypted or was chosen by `encrypt_if`; this
-    /// needs [`PlaintextPolicy::Allow`](crate::store::PlaintextPolicy), under which a client reads
-    /// values that are not encrypted.
+    /// Call it after a new key has become the primary one in *every* process, and after `pad` of a field has
+    /// changed. Also call it after a field was declared encrypted or chosen by `encrypt_if`; this needs
+    /// [`PlaintextPolicy::Allow`](crate::store::PlaintextPolicy), which lets a client read unencrypted values.
     ///
-    /// It scans the table, or one dated table after the other. With [`retired`](Reencrypt::retired), the
-    /// store returns only rows that are encrypted with a given key.
+    /// Scans the table, or one dated table after another. With [`retired`](Reencrypt::retired), the store only
+    /// returns rows that are encrypted with given keys.
     ///
-    /// Blobs that are encrypted stay as they are, since rows hold their keys. A plain blob in a field that
-    /// became encrypted is written anew, and its entity is replaced with its copies; the plain blob is deleted
-    /// after the copies.
+    /// Encrypted blobs are not changed, because rows hold their keys. If a field became encrypted, its plain blob is
+    /// encrypted into a new blob, and the entity is replaced with its copies. The plain blob is deleted afterwards.
     ///
     /// ```
     /// # use entable::{backend::Memory, prelude::*, Keyring};
@@ -101,22 +99,21 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    /// Decrypts every row of the entity that an earlier storage client library encrypted
-    /// ("client-side encryption", protocol 1.0), and replaces it with a row in this crate's format
-    /// under `If-Match`.
+    /// Decrypts every row of the entity that an earlier storage client library encrypted ("client-side
+    /// encryption", protocol 1.0). Replaces it with a row in this crate's format under `If-Match`.
     ///
-    /// A row is of the entity if it names its type, or if it names no type and has the keys of a
-    /// primary; such a row is given the type. What was encrypted stays encrypted, declared or not.
-    /// Run [`rebuild`](Table::rebuild) afterwards for each index.
+    /// A row belongs to the entity if it contains the entity's type, or if it has no type and the keys of a
+    /// primary. In that case it receives the type. Encrypted values stay encrypted, whether declared or not. Run
+    /// [`rebuild`](Table::rebuild) afterwards for each index.
     ///
-    /// The old libraries escaped nothing in keys. A row whose RowKey holds a `~` that is no
-    /// [escape](fn@crate::key::escape), such as `a~b`, is moved in one
-    /// transaction to the RowKey that its entity reads, `a~7Eb`. If that one is taken, the row is in the report.
+    /// The old libraries did not escape keys. A row whose RowKey contains a `~` that does not begin an
+    /// [escape](fn@crate::key::escape), such as `a~b`, is moved in one transaction to the RowKey that its entity
+    /// reads, `a~7Eb`. If that key is taken, the row is in the report.
     ///
-    /// A row in the old format that cannot be decrypted, that does not fit the entity, whose keys do not fit
-    /// its template or that is of another type, is in the report and stays as it is: the report
-    /// [is complete](ReencryptReport::is_complete) when no such row is left.
-    /// [`dry_run`](Reencrypt::dry_run) counts the rows that remain and writes none.
+    /// The report also contains rows in the old format that cannot be decrypted, that do not fit the entity, whose
+    /// keys do not match its template, or that have another type. They are left unchanged. The report
+    /// [is complete](ReencryptReport::is_complete) when no such row is left. [`dry_run`](Reencrypt::dry_run) counts
+    /// the rows that remain and writes nothing.
     ///
     /// ```no_run
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -136,9 +133,9 @@ impl<E: TableEntity> Table<E> {
 }
 
 impl<E: TableEntity> Reencrypt<E> {
-    /// Limits the re-encryption to rows with a declared property that is encrypted with `key`, which
-    /// the store finds by a filter. Several calls add keys. The filter misses rows in which `key`
-    /// encrypts only properties that `encrypt_if` chose: to find these rows, do not set this option.
+    /// Limits the re-encryption to rows with a declared property that is encrypted with `key`, which the store
+    /// filters. Call it several times to add keys. The filter misses rows in which `key` only encrypts properties
+    /// that `encrypt_if` chose. To find those, do not set this option.
     pub fn retired(mut self, key: KeyId) -> Self {
         self.retired.push(key);
         self
@@ -161,7 +158,7 @@ impl<E: TableEntity> Reencrypt<E> {
     }
 
     /// Writes nothing. Reads, decrypts and converts every row that has to be written, and counts it in
-    /// [`ReencryptReport::remaining`]: a rehearsal, and the count of what is left.
+    /// [`ReencryptReport::remaining`]. Use it as a rehearsal, and to count what is left.
     pub fn dry_run(self) -> Self {
         Self { is_dry_run: true, ..self }
     }
@@ -178,7 +175,7 @@ impl<E: TableEntity> Reencrypt<E> {
             return Err(locate(Error::new(ErrorKind::Invalid, message)));
         }
         let filter = self.filter_of_rows_to_write();
-        // A cursor names its table in the fingerprint.
+        // The fingerprint of a cursor includes its table.
         let fingerprint_of =
             |table: &str| text_fingerprint(&format!("reencrypt\u{0}{table}\u{0}{filter}"));
         let mut tables = self.tables_to_scan().await?;
@@ -188,7 +185,7 @@ impl<E: TableEntity> Reencrypt<E> {
             let first =
                 match (tables.iter().position(begins), self.first_table_after(&tables, start)) {
                     (Some(found), _) => found,
-                    // The cursor's table was dropped, and its rows with it: the next one begins.
+                    // The cursor's table and its rows were dropped, so start with the next table.
                     (None, Some(next)) => {
                         cursor = None;
                         next
@@ -199,7 +196,7 @@ impl<E: TableEntity> Reencrypt<E> {
                         return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
                     }
                 };
-            // The tables before the cursor's are finished.
+            // The tables before the cursor's table are finished.
             tables.drain(..first);
         }
         let mut report = ReencryptReport::default();
@@ -211,7 +208,7 @@ impl<E: TableEntity> Reencrypt<E> {
                 self.on_progress.notify_callback(|| ReencryptProgress {
                     rows: report.rows,
                     rewritten: report.rewritten,
-                    // At the end of a table, the next one begins.
+                    // After the end of a table, the next one begins.
                     cursor: pages.cursor().cloned().or_else(|| {
                         let next = tables.get(position + 1)?;
                         Some(next.cursor_at(fingerprint_of(&next.name), start_of_table()))
@@ -219,7 +216,7 @@ impl<E: TableEntity> Reencrypt<E> {
                 });
             }
         }
-        // Failed rows still have the old form.
+        // Failed rows are still in the old form.
         report.remaining += u64::try_from(report.failed.len()).unwrap_or(u64::MAX);
         Ok(report)
     }
@@ -240,16 +237,15 @@ impl<E: TableEntity> Reencrypt<E> {
         Ok(tables)
     }
 
-    /// Returns the position of the first table of a later period than the cursor's table. Returns
-    /// the number of tables if no table is later, and `None` if the cursor is in no dated table or
-    /// this is a handle of one table.
+    /// Returns the position of the first table with a later period than the cursor's table, or the number of tables
+    /// if there is none. Returns `None` if the cursor is not in a dated table, or this handle is for a single table.
     fn first_table_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
         self.table.dated_tables_if_all()?;
         let period_of_table =
             self.table.sibling_table(cursor.table.as_deref()?).period_of_table()?;
         let is_later =
             |table: &ScannedTable<E>| table.own.period_of_table() > Some(period_of_table);
-        // After the last table nothing is left, which is no error.
+        // Nothing is left after the last table, which is not an error.
         Some(tables.iter().position(is_later).unwrap_or(tables.len()))
     }
 
@@ -262,8 +258,8 @@ impl<E: TableEntity> Reencrypt<E> {
         Filter::all(partition.into_iter().chain(rows).chain(retired))
     }
 
-    /// Reads one page of a table and encrypts its rows. Returns where the next page begins; `None`
-    /// at the table's end.
+    /// Reads one page of a table and encrypts its rows. Returns where the next page begins, or `None` at the end
+    /// of the table.
     async fn write_page(
         &self,
         scanned: &ScannedTable<E>,
@@ -277,19 +273,19 @@ impl<E: TableEntity> Reencrypt<E> {
         let store = self.table.client.store();
         let table = &scanned.own;
         let page = match store.scan(scan).await {
-            // A table of copies does not exist before its first copy.
+            // A table of copies is created with its first copy.
             Err(error) if error.is_not_found() && at_table != table.name => return Ok(None),
             Err(error) if table.is_dated_table_gone(&error) => return Ok(None),
             page => page?,
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
-        // Rows of other tables are copies, which follow their primaries.
+        // Rows of other tables are copies, which are written with their primaries.
         let is_own = store.table_case().is_same_table(at_table, &table.name)
             && matches!(self.mode, ReencryptMode::CurrentKeys);
         let (mut rows, mut plain) = (Vec::with_capacity(page.rows.len()), Vec::new());
         for row in page.rows {
             match row {
-                // A row that is not classified is reported by the writer.
+                // The writer reports a row that cannot be classified.
                 Ok(row) if is_own && names_plain_blob(E::SCHEMA, &row).unwrap_or_default() => {
                     plain.push(row);
                 }
@@ -307,7 +303,7 @@ impl<E: TableEntity> Reencrypt<E> {
             Err(error) if table.is_dated_table_gone(&error) => return Ok(None),
             written => written.map_err(|error| error.in_table(at_table))?,
         }
-        // After the rows: an entity with a plain blob is replaced as a whole, one by one.
+        // After the rows, because an entity with a plain blob is replaced individually.
         for row in &plain {
             encrypt_blobs(table, row, is_dry_run, report).await?;
         }
@@ -315,22 +311,22 @@ impl<E: TableEntity> Reencrypt<E> {
     }
 }
 
-/// A table to scan: one of the entity's own, or one with copies of its entities.
+/// A table to scan: one of the entity's own tables, or one with copies.
 struct ScannedTable<E> {
     name: String,
     own: Table<E>,
 }
 
 impl<E: TableEntity> ScannedTable<E> {
-    /// Returns a cursor at a position in this table.
-    // One of several tables is named: it may be dropped before the cursor is used.
+    /// Returns a cursor at a position in this table. If there are several tables, the cursor contains the table's
+    /// name, because the table may be dropped before the cursor is used.
     fn cursor_at(&self, fingerprint: u64, at: Continuation) -> Cursor {
         let table = self.own.period_of_table().map(|_| self.own.name.clone());
         Cursor { fingerprint, returned: 0, mixed: false, at, table }
     }
 }
 
-/// Returns the continuation that stands for the start of a table. A service never returns it.
+/// Returns the continuation that represents the start of a table. The service never returns it.
 fn start_of_table() -> Continuation {
     Continuation { partition_key: String::new(), row_key: None }
 }

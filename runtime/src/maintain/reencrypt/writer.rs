@@ -1,4 +1,4 @@
-//! Encrypts rows again, and writes them in transactions of one partition each.
+//! Encrypts rows again and writes them in transactions, each for one partition.
 
 #[cfg(feature = "legacy-encryption")]
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Says how a re-encryption rewrites rows.
+/// How a re-encryption rewrites rows.
 #[derive(Clone)]
 pub(super) enum ReencryptMode {
     /// Encrypts values that are not encrypted with the keys in use.
@@ -36,7 +36,7 @@ pub(super) enum ReencryptMode {
 }
 
 impl ReencryptMode {
-    /// Returns a filter for the rows that may have to be written; `None` for all rows.
+    /// Returns a filter for the rows that may have to be written, or `None` for all rows.
     pub(super) fn filter_of_rows_to_write<E: TableEntity>(&self) -> Option<Filter> {
         match self {
             Self::CurrentKeys => filter_of_type_rows(E::SCHEMA),
@@ -46,7 +46,7 @@ impl ReencryptMode {
         }
     }
 
-    /// Returns the writes that a row needs, which may be none.
+    /// Returns the writes that a row needs, if any.
     async fn plan_writes_of_row<E: TableEntity>(
         &self,
         table: &Table<E>,
@@ -54,13 +54,13 @@ impl ReencryptMode {
     ) -> Result<Vec<OperationToSeal>> {
         match self {
             Self::CurrentKeys => match E::SCHEMA.row_kind_of(row, None)? {
-                // Only a program that knows the version can tell what is encrypted in it, and how.
+                // Only a program that knows the version knows what is encrypted in it, and how.
                 RowKind::Primary(RowVersion::Unknown(version))
                 | RowKind::Copy(_, RowVersion::Unknown(version))
                 | RowKind::UnknownCopy(RowVersion::Unknown(version)) => {
                     Err(E::SCHEMA.unknown_version_error(version))
                 }
-                // The filter finds it for its name alone: its version has no such index.
+                // The filter matches the row's type name, but its version has no such index.
                 RowKind::UnknownCopy(RowVersion::Known(_)) => Ok(Vec::new()),
                 _ => {
                     let sealing = &table.client.store().sealing;
@@ -74,7 +74,7 @@ impl ReencryptMode {
     }
 }
 
-/// Splits rows into groups, each of one partition and of at most 100 rows, as a transaction takes.
+/// Splits rows into groups for transactions, each with at most 100 rows of one partition.
 pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
     group_consecutive_items(rows, |group: &[Row], row| {
         group.first().map(Row::partition_key) == Some(row.partition_key())
@@ -82,12 +82,11 @@ pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
     })
 }
 
-/// Writes groups of rows of one table, each row under the ETag that was read, and counts them in a
-/// report.
+/// Writes groups of rows of one table, each row under the ETag that was read. Counts them in a report.
 pub(super) struct ReencryptWriter<'r, E> {
     pub(super) table: &'r Table<E>,
     pub(super) mode: &'r ReencryptMode,
-    /// Whether the rows are only counted, and not written.
+    /// Whether the rows are only counted.
     pub(super) is_dry_run: bool,
     /// The table of the rows: the entity's own, or a table of its remote copies.
     pub(super) at_table: &'r str,
@@ -99,12 +98,12 @@ pub(super) struct ReencryptWriter<'r, E> {
 struct PlannedGroup {
     rows: Vec<Row>,
     operations: Vec<OperationToSeal>,
-    /// The position in `rows` of the row that each operation belongs to.
+    /// For each operation, the position of its row in `rows`.
     owners: Vec<usize>,
 }
 
 impl<E: TableEntity> ReencryptWriter<'_, E> {
-    /// Plans the writes of a group. A row that cannot be written is reported and left out.
+    /// Plans the writes of a group. Reports and leaves out rows that cannot be written.
     async fn plan_group(&mut self, group: Vec<Row>) -> Result<PlannedGroup> {
         let mut planned = PlannedGroup::default();
         for row in group {
@@ -127,8 +126,8 @@ impl<E: TableEntity> ReencryptWriter<'_, E> {
         self.report.failed.push(ReencryptFailure::of_row(row, error));
     }
 
-    /// Decides what a failed transaction means for the rows of its group. `position` is that of the row
-    /// whose operation failed.
+    /// Decides what a failed transaction means for the rows of its group. `position` is the position of the row whose
+    /// operation failed.
     async fn handle_failure(
         &mut self,
         error: Error,
@@ -154,7 +153,7 @@ impl<E: TableEntity> ReencryptWriter<'_, E> {
         if !error.is_superseded() {
             return Err(error);
         }
-        // Only the row that changed is read again; the others go into the next attempt as they are.
+        // Read only the changed row again. The others go into the next attempt as they are.
         let changed = rows.remove(position);
         let (partition_key, row_key) = changed.keys();
         let store = self.table.client.store();
@@ -169,12 +168,12 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
     async fn attempt(&mut self, group: Vec<Row>) -> Result<GroupWriteOutcome<Vec<Row>>> {
         let PlannedGroup { rows, operations, owners } = self.plan_group(group).await?;
         let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        // Decrypted and encrypted as in a real run, so that its failures are reported too.
+        // Encrypt even in a dry run, which reports the failures of a real one.
         if self.is_dry_run {
             self.report.remaining += count;
             return Ok(GroupWriteOutcome::Done);
         }
-        // A row has at most two operations, so the group has more than one row.
+        // A row has at most two operations, so the group has several rows.
         if operations.len() > BATCH_OPERATIONS {
             return Ok(GroupWriteOutcome::TooLarge(rows));
         }
@@ -185,7 +184,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
                 Ok(GroupWriteOutcome::Done)
             }
             Err(error) => {
-                // Without a position the group had one row.
+                // An error without a position means that the group had one row.
                 let failed = owners.get(error.failed_index().unwrap_or(0)).copied();
                 self.handle_failure(error, rows, failed.unwrap_or(usize::MAX)).await
             }

@@ -1,8 +1,8 @@
-//! Tests that every reader takes each kind of row for the right thing.
+//! Tests that every reader classifies each kind of row correctly.
 //!
-//! One line for each row: what a typed read by the primary's path makes of it, what decryption takes
-//! it for, what the local and the remote check make of it, what it derives, whose copy it is, what the
-//! migration from another library makes of it, and what a set matches.
+//! There is one line per row. It shows how the row is taken by a typed read on the primary's path, by
+//! decryption, by the local and the remote check, what it derives, whose copy it is, and how it is taken by the
+//! migration from another library and by a set.
 
 use std::fmt::Write as _;
 
@@ -69,7 +69,7 @@ impl From<old::WorkerV1> for Worker {
     }
 }
 
-/// An entity type that is recognised by its keys alone.
+/// An entity type that is recognised only by its keys.
 #[derive(Debug, Clone, TableEntity)]
 #[table(
     name = "Staff",
@@ -114,7 +114,7 @@ fn marked(keys: (&str, &str), property: &str, marker: &str) -> Row {
     row.finish().unwrap()
 }
 
-/// Puts another text in place of a row's type.
+/// Replaces the type of a row.
 fn retyped(row: &Row, property: &str, marker: &str) -> Row {
     let mut bag = row.to_bag().unwrap();
     bag.set(property, marker.to_owned());
@@ -189,8 +189,7 @@ fn failure(error: &Error) -> String {
     format!("{:?}", error.kind())
 }
 
-/// Returns a line of text that tells how each function that classifies rows takes this one, for the
-/// type `E`.
+/// Returns a line that shows how each classifying function takes this row, for the type `E`.
 fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
     let primary = schema.primary().unwrap();
     let read = match decode_or_skip::<E, E>(row.clone(), primary) {
@@ -311,7 +310,7 @@ fn assert_agrees(name: &str, row: &Row) {
             Ok(RowKind::Copy(family, RowVersion::Known(writer))) => {
                 Some((family.name, writer.version))
             }
-            // A set leaves a row alone whose discriminator is no text.
+            // A set ignores a row whose discriminator is not a string.
             Err(error) => {
                 assert!(error.is_decode(), "{name}: {error}");
                 None
@@ -329,8 +328,8 @@ fn the_compiled_table_of_a_set_agrees_with_each_members_schema() {
     }
 }
 
-/// Recognises a row by the rule as the documentation states it: the property that tells the type
-/// (the discriminator) names type, version and index; a type without one is recognised by its keys.
+/// Recognises a row by the documented rule: the type property (the discriminator) contains type, version and
+/// index. A type without this property is recognised by its keys.
 fn by_rule(schema: &'static Schema, row: &Row, family: &crate::key::Family) -> Option<Recognition> {
     let crate::entity::Discriminator::Property(name) = schema.discriminator else {
         let fits =
