@@ -1,6 +1,6 @@
-//! Runs the work that follows a commit: before the write is answered, or afterwards in one of a bounded
-//! number of tasks. After the service throttled such work, none begins for a second. Work that does not
-//! begin is left to a worker.
+//! Runs the work that follows a commit, either before the write is answered, or afterwards in one of a limited
+//! number of tasks. After the service throttles such work, no new work starts for a second. Work that does not
+//! start is left to a worker.
 
 use std::{
     future::Future,
@@ -21,7 +21,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// How long no work begins in the background after the service throttled a request.
+/// How long no background work starts after the service throttled a request.
 const THROTTLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The background tasks of a client.
@@ -34,15 +34,15 @@ pub(crate) struct BackgroundTasks {
 struct TaskCounter {
     running: AtomicUsize,
     idle: Notify,
-    /// Until this moment no work begins: the service throttled an earlier request.
+    /// No work starts before this time, because the service throttled an earlier request.
     paused_until: Mutex<Option<Instant>>,
 }
 
-/// Counts one running task until it is dropped, also when the task is aborted.
+/// Counts one running task until it is dropped, even if the task is aborted.
 struct CountedTask(Arc<TaskCounter>);
 
 impl CountedTask {
-    /// Awaits the work, which counts as running meanwhile, and returns its result.
+    /// Awaits the work and returns its result. The work counts as running in the meantime.
     async fn count_while_running(self, work: BoxFuture<'static, Result<()>>) -> Result<()> {
         let done = work.await;
         self.0.pause_if_throttled(&done);
@@ -52,15 +52,14 @@ impl CountedTask {
 
 impl Drop for CountedTask {
     fn drop(&mut self) {
-        // Only the last task wakes the waiters; each of them reads the count again.
+        // Only the last task wakes the waiters, each of which reads the count again.
         if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.idle.notify_waiters();
         }
     }
 }
 
-/// Runs work that a caller waits for. If the caller drops this future, a spawned task goes on with
-/// the work.
+/// Runs work that a caller waits for. If the caller drops this future, a spawned task continues the work.
 struct AwaitedWork(Option<(CountedTask, BoxFuture<'static, Result<()>>)>);
 
 impl Future for AwaitedWork {
@@ -70,7 +69,7 @@ impl Future for AwaitedWork {
         let Some((running, work)) = &mut self.0 else { return Poll::Ready(Err(left_to_worker())) };
         let done = ready!(work.as_mut().poll(context));
         running.0.pause_if_throttled(&done);
-        // Taken out, so that `drop` does not spawn work that is complete.
+        // Taken out, to keep `drop` from spawning completed work.
         self.0 = None;
         Poll::Ready(done)
     }
@@ -78,7 +77,7 @@ impl Future for AwaitedWork {
 
 impl Drop for AwaitedWork {
     fn drop(&mut self) {
-        // The write is committed: a caller that stops waiting for the answer still gets its copies.
+        // The write is committed: even if the caller stops waiting for the answer, its copies are written.
         if let (Some((running, work)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(running.count_while_running(work));
         }
@@ -86,10 +85,9 @@ impl Drop for AwaitedWork {
 }
 
 impl BackgroundTasks {
-    /// Runs the work to its end. If `most` is 0 or a pause is on, does not begin the work and
-    /// leaves it to a worker. Any other `most` does not limit how many callers run their work,
-    /// since a caller that waits begins no further work. Needs no runtime; if the caller drops the
-    /// future in a runtime, a task finishes the work.
+    /// Runs the work to its end. If `most` is 0 or during a pause, leaves the work to a worker instead. Any other
+    /// `most` does not limit how many callers run their work, because a waiting caller starts no further work. Needs
+    /// no runtime. If the caller drops the future in a runtime, a task finishes the work.
     pub(crate) async fn run_unless_paused(
         &self,
         most: usize,
@@ -103,8 +101,8 @@ impl BackgroundTasks {
         BackgroundWork::finished(AwaitedWork(Some((running, work))).await)
     }
 
-    /// Spawns the work if fewer than `most` tasks run. Otherwise, during a pause, and outside a
-    /// runtime, the work is left to a worker.
+    /// Spawns the work if fewer than `most` tasks are running. Otherwise, during a pause, or outside a runtime, leaves
+    /// the work to a worker.
     pub(crate) fn begin_task(
         &self,
         most: usize,
@@ -115,21 +113,21 @@ impl BackgroundTasks {
         };
         let task = runtime.spawn(running.count_while_running(work));
         BackgroundWork::from_work(
-            // A task that was aborted with its runtime leaves the work to a worker as well.
+            // A task that was aborted with its runtime also leaves the work to a worker.
             async move { task.await.unwrap_or_else(|_| Err(left_to_worker())) },
         )
     }
 
-    /// Counts one more task and returns the runtime to spawn it on. Returns `None` without a
-    /// runtime, during a pause, and if `most` tasks run already.
+    /// Counts one more task and returns the runtime to spawn it on. Returns `None` without a runtime, during a pause,
+    /// and if `most` tasks are already running.
     fn count_new_task(&self, most: usize) -> Option<(CountedTask, Handle)> {
-        // Without a runtime of tokio nothing can be spawned.
+        // Nothing can be spawned without a tokio runtime.
         let runtime = Handle::try_current().ok()?;
         if self.state.is_paused() {
             return None;
         }
         let room = |running: usize| (running < most).then_some(running + 1);
-        // Compared and counted in one step: two tasks cannot both take the last place.
+        // Compare and count in one step: two tasks must not both take the last place.
         let admitted = self.state.running.fetch_update(Ordering::SeqCst, Ordering::SeqCst, room);
         admitted.ok()?;
         Some((CountedTask(self.state.clone()), runtime))
@@ -138,7 +136,7 @@ impl BackgroundTasks {
     /// Waits until no task is running.
     pub(crate) async fn wait_until_idle(&self) {
         loop {
-            // Asked for before the count is read, so that a task which ends in between is not missed.
+            // Ask before the count is read, in order not to miss a task that ends in between.
             let idle = self.state.idle.notified();
             if self.state.running.load(Ordering::SeqCst) == 0 {
                 return;
@@ -149,8 +147,8 @@ impl BackgroundTasks {
 }
 
 impl TaskCounter {
-    /// Begins a pause if the work failed because the service throttled it, so that later background
-    /// work does not compete with writes that callers wait for.
+    /// Starts a pause if the work failed because the service throttled it. Later background work then does not
+    /// compete with writes that callers wait for.
     fn pause_if_throttled(&self, done: &Result<()>) {
         if done.as_ref().is_err_and(Error::is_throttled) {
             self.pause_tasks();

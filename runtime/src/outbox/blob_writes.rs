@@ -1,5 +1,5 @@
-//! Uploads the blobs of a commit before its transaction is sent. After the commit, deletes the
-//! blobs that no row points to any more.
+//! Uploads the blobs of a commit before its transaction is sent. After the commit, deletes blobs that no row
+//! points to any longer.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -21,16 +21,15 @@ use crate::{
     seal::ContentKey,
 };
 
-/// The maximum time between the begin of an upload and the commit of the row that points to its
-/// blob. As a margin, a sweep leaves unreferenced blobs alone for four times as long, by the
-/// store's clock.
+/// The maximum time between the start of an upload and the commit of the row that points to its blob. For
+/// safety, a sweep leaves unreferenced blobs alone for four times as long, by the store's clock.
 pub(crate) const UPLOAD_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// Number of names that are tried for one upload. Names are random, so a name that is taken is that
-/// of an earlier attempt whose answer was lost.
+/// The number of names that are tried for one upload. Names are random, so a taken name belongs to an earlier
+/// attempt whose answer was lost.
 const NAME_ATTEMPTS: usize = 3;
 
-/// The uploads of one commit. Its attempts share them.
+/// The uploads of one commit, shared by its attempts.
 #[derive(Debug, Default)]
 pub(crate) struct BlobUploads(Mutex<Vec<BlobWrite>>);
 
@@ -39,22 +38,22 @@ pub(crate) struct BlobUploads(Mutex<Vec<BlobWrite>>);
 struct BlobWrite {
     /// The position of the change in its commit.
     verb: usize,
-    /// The name of the stored blob that was copied; `None` for bytes that were uploaded.
+    /// The name of the stored blob that was copied, or `None` for uploaded bytes.
     source: Option<String>,
-    /// The value as the row will hold it: name, length, hash and key.
+    /// The value in the row: name, length, hash and key.
     stored: BlobFieldValue,
     deadline: Deadline,
 }
 
 impl BlobUploads {
-    /// Uploads the bytes of new values, uses blobs that were uploaded ahead, and copies stored blobs to
-    /// which the entity's row does not point yet. Encrypts the blobs of encrypted fields. Returns the
-    /// effects with the names and keys of these blobs in their rows.
+    /// Uploads the bytes of new values, uses blobs that were uploaded ahead, and copies stored blobs that the
+    /// entity's row does not point to yet. Encrypts the blobs of encrypted fields. Returns the effects with the names
+    /// and keys of these blobs in their rows.
     ///
     /// # Errors
     ///
-    /// `is_stale` for a blob that is gone and for an upload that is too old; `is_too_large` if the
-    /// entity's keys do not fit into a name; `is_unsupported` for a client without a store for blobs;
+    /// Fails with `is_stale` for a blob that is gone and for an upload that is too old, with `is_too_large` if the
+    /// entity's keys do not fit into a name, with `is_unsupported` for a client without a blob store, and with
     /// `is_invalid` for an encrypted blob in a field that is not encrypted.
     pub(crate) async fn store_blobs(
         &self,
@@ -76,8 +75,8 @@ impl BlobUploads {
         Ok(with_blobs)
     }
 
-    /// Returns the last moment at which a transaction may be sent whose rows point to the uploads;
-    /// `None` without uploads.
+    /// Returns the latest time at which a transaction with rows that point to the uploads may be sent. Returns `None`
+    /// if there are no uploads.
     pub(crate) fn send_deadline(&self) -> Option<Deadline> {
         let writes = self.lock_writes();
         let deadlines = writes.iter().map(|write| &write.deadline);
@@ -90,7 +89,7 @@ impl BlobUploads {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the blobs of one effect and returns the values that its rows will hold.
+    /// Writes the blobs of one effect and returns the values for its rows.
     async fn write_blobs(
         &self,
         outbox: &Outbox,
@@ -101,7 +100,7 @@ impl BlobUploads {
         let Some(new) = &effect.new else { return Ok(Vec::new()) };
         let (partition_key, row_key) = new.primary.keys();
         let owner = RowAt { table, partition_key, row_key };
-        // A row that moves to another key gets blobs of its own: names tell whose a blob is.
+        // A row that moves to another key gets its own blobs, because blob names contain the owner.
         let same_row = |old: &&EntityRows| old.primary.keys() == new.primary.keys();
         let old = effect.old.as_ref().filter(same_row).map(|old| &*old.blobs).unwrap_or_default();
         let mut stored = Vec::new();
@@ -109,12 +108,12 @@ impl BlobUploads {
             let place = |error: Error| error.at_row(owner).in_property(value.names.name);
             check_encryption(value).map_err(place)?;
             let name = value.blob.name();
-            // The transaction holds only if the row still points there.
+            // The transaction succeeds only if the row still points there.
             let is_kept = name.is_some() && old.iter().any(|old| old.blob.name() == name);
             if is_kept && !is_to_be_encrypted(effect, value).map_err(place)? {
                 continue;
             }
-            // A commit that lost a race runs this again; the bytes are uploaded only once.
+            // A commit that lost a race runs this again, but uploads the bytes only once.
             let before = self.find_earlier_upload(verb, value);
             let write = match before {
                 Some(write) => write,
@@ -129,9 +128,9 @@ impl BlobUploads {
         Ok(stored)
     }
 
-    /// Returns the upload that an earlier attempt made for this value of the change at position
-    /// `verb`. Returns `None` if there is none, if it is older than `UPLOAD_TIME`, or if it is a copy of
-    /// another blob: the row that is read after a lost race may point to another one.
+    /// Returns the upload that an earlier attempt made for this value of the change at position `verb`. Returns
+    /// `None` if there is none, if it is older than `UPLOAD_TIME`, or if it is a copy of another blob, because the row
+    /// that is read after a lost race may point to a different one.
     fn find_earlier_upload(&self, verb: usize, value: &BlobFieldValue) -> Option<BlobWrite> {
         let writes = self.lock_writes();
         let is_it = |write: &&BlobWrite| {
@@ -148,7 +147,7 @@ impl BlobUploads {
     }
 }
 
-/// Refuses an encrypted blob in a field that is not encrypted: its row would hold no key.
+/// Refuses an encrypted blob in a field that is not encrypted, because its row would not contain the key.
 fn check_encryption(value: &BlobFieldValue) -> Result<()> {
     if value.names.key.is_some() || value.blob.content_key().is_none() {
         return Ok(());
@@ -157,10 +156,9 @@ fn check_encryption(value: &BlobFieldValue) -> Result<()> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// Returns whether the effect writes a plain stored blob into an encrypted field, so that the blob
-/// has to be encrypted. Clients read a plain blob in such a field only while they allow plain
-/// values.
-// A write of other properties leaves the blob alone, since its row keeps no key then.
+/// Returns whether the effect writes a plain stored blob into an encrypted field, in which case the blob must be
+/// encrypted. Clients read plain blobs in such fields only while they allow plain values. A write of other
+/// properties leaves the blob alone, because its row then receives no key.
 fn is_to_be_encrypted(effect: &Effect, value: &BlobFieldValue) -> Result<bool> {
     if value.names.key.is_none() || value.blob.content_key().is_some() {
         return Ok(false);
@@ -193,8 +191,8 @@ fn effect_with_stored_blobs(effect: &Effect, stored: &[BlobFieldValue]) -> Resul
     })
 }
 
-/// Writes the value as a blob of `owner`: uploads its bytes, takes an upload that was made ahead,
-/// or copies the stored blob that it names.
+/// Writes the value as a blob of `owner`: uploads its bytes, uses an upload that was made ahead, or copies the
+/// stored blob with its name.
 async fn write_blob(
     outbox: &Outbox,
     owner: RowAt<'_>,
@@ -205,7 +203,7 @@ async fn write_blob(
     let BlobFieldValue { field, names, ref blob } = *value;
     let seals = names.key.is_some() && blob.content_key().is_none();
     if names.key.is_some() {
-        // Checked before the upload, which would be in vain.
+        // Checked first, to avoid a useless upload.
         outbox.store.sealing.check_keys_configured()?;
     }
     let written = |blob, deadline| {
@@ -219,7 +217,7 @@ async fn write_blob(
             return Err(Error::new(ErrorKind::Stale, message));
         }
         let name = blob.name().unwrap_or_default().to_owned();
-        // An upload is taken once. Another row that uses it gets a copy under a name of its own.
+        // An upload is used once. Another row with the same upload gets a copy under its own name.
         if !seals
             && is_blob_name_of_row(&name, owner, outbox.store.table_case())
             && upload.try_take_for_write()
@@ -228,12 +226,12 @@ async fn write_blob(
         }
     }
     for _ in 0..NAME_ATTEMPTS {
-        // A key of its own for each attempt: the blob that is read may not be the one of the last attempt.
+        // Each attempt gets a new key, because it may read a different blob than the last attempt.
         let key = if seals { Some(ContentKey::generate()?) } else { None };
-        // A new random name at each attempt: a blob is never overwritten.
+        // Each attempt gets a new random name, because a blob is never overwritten.
         let name =
             blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.random_id())?;
-        // Counted from before the upload, since the store dates it at some moment after this one.
+        // Counts from before the upload, which the store dates to some later time.
         let deadline = Deadline::after(UPLOAD_TIME, outbox.clock.clone());
         let hash = blobs.put_new(&name, content_of(blob)?, key.as_ref()).await?;
         if let Some(hash) = hash {
@@ -248,7 +246,7 @@ async fn write_blob(
     Err(Error::new(ErrorKind::Contended, "each name that was tried for the blob is taken"))
 }
 
-/// Returns the content of a value: its bytes, or the stored blob that it names.
+/// Returns the content of a value: its bytes, or the stored blob with its name.
 fn content_of(value: &Blob) -> Result<NewContent<'_>> {
     let plain = LengthAndHash { len: value.len(), hash: *value.hash() };
     if let Some(bytes) = value.bytes_to_upload() {
@@ -262,13 +260,13 @@ fn content_of(value: &Blob) -> Result<NewContent<'_>> {
     Ok(NewContent { from: ContentSource::Blob(source), plain })
 }
 
-/// Deletes a blob that no row points to. A blob that is gone already counts as success.
+/// Deletes a blob that no row points to. Succeeds if the blob is already gone.
 pub(crate) async fn delete_blob(outbox: &Outbox, name: &str) -> Result<()> {
     let blobs = outbox.store.blobs.as_ref().ok_or_else(missing_blob_store_error)?;
     blobs.delete_blob(name).await
 }
 
-/// Fails with `Unsupported` for a client that has no store for blobs.
+/// Fails with `is_unsupported` for a client without a blob store.
 pub(crate) fn check_has_blob_store(outbox: &Outbox) -> Result<()> {
     if outbox.store.has_blobs() { Ok(()) } else { Err(missing_blob_store_error()) }
 }
@@ -278,8 +276,8 @@ pub(crate) fn missing_blob_store_error() -> Error {
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// Returns the blob's name if an address in a dirty row of `owner` names a blob of that owner;
-/// otherwise `None`.
+/// Returns the blob's name if an address in a dirty row of `owner` refers to a blob of this owner, otherwise
+/// `None`.
 pub(crate) fn own_blob_name<'a>(
     outbox: &Outbox,
     owner: RowAt<'_>,

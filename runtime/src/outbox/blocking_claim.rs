@@ -1,4 +1,4 @@
-//! Handles a claim that is alive and in the way of another write of its entity.
+//! Handles a live claim that blocks another write of its entity.
 
 use std::{
     collections::HashSet,
@@ -19,10 +19,10 @@ use crate::{
 /// A claim that was alive when it was read.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockingClaim {
-    /// The address of the entity that the claim is of, which is in the claim's partition.
+    /// The address of the claim's entity, which is in the claim's partition.
     pub(crate) owner: RowAddress,
     pub(crate) id: String,
-    /// The time at which the claim was written, by the store's clock.
+    /// When the claim was written, by the store's clock.
     pub(crate) since: Option<Ticks>,
     etag: Option<ETag>,
     /// The writer of the claim, if it has a name.
@@ -30,23 +30,23 @@ pub(crate) struct BlockingClaim {
 }
 
 impl BlockingClaim {
-    /// Returns the claim `id` of an entity, given its row.
+    /// Creates the claim `id` of an entity from its row.
     pub(crate) fn new(id: &str, owner: RowAddress, row: Option<Row>) -> Result<Self> {
         let writer = row.as_ref().map(WriterRun::of_claim).transpose()?.flatten();
         let (since, etag) = (row.as_ref().and_then(Row::timestamp), row.and_then(|row| row.etag()));
         Ok(Self { owner, id: id.to_owned(), since, etag, writer })
     }
 
-    /// Marks the claim dead if a dropped or failed write of this client, or an earlier run of this writer, has
-    /// left it. Returns `true` if the claim is no longer alive. Returns `false` if its writer may still be at
-    /// work, or if the mark may not have been written.
+    /// Marks the claim dead if it was left by a dropped or failed write of this client, or by an earlier run of this
+    /// writer. Returns `true` if the claim is no longer alive. Returns `false` if its writer may still be working, or
+    /// if the mark may not have been written.
     pub(crate) async fn end_if_left(&self, outbox: &Outbox) -> Result<bool> {
         let Some(row) = self.left_row(outbox).await? else { return Ok(false) };
         match row.mark_dead(&outbox.store).await {
             Ok(()) => {}
-            // Its transaction was committed before, which deleted the claim, or another task marked it.
+            // Either its transaction was committed and deleted the claim, or another task marked it.
             Err(error) if error.lost_race() => {}
-            // Nothing of the caller's write was sent: the next attempt looks at the claim again.
+            // Nothing of the caller's write was sent, and the next attempt examines the claim again.
             Err(error) if error.is_ambiguous() || error.is_throttled() => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -54,8 +54,8 @@ impl BlockingClaim {
         Ok(true)
     }
 
-    /// Returns the claim if another run of this client's writer made it. One process at a time has a writer's
-    /// name, so that run is over; if it is not, its transaction fails since the claim has another ETag.
+    /// Returns the claim if another run of this client's writer made it. Only one process at a time uses a writer's
+    /// name, so that run has ended. If it has not, its transaction fails because the claim's ETag has changed.
     fn row_of_earlier_run(&self, outbox: &Outbox) -> Option<ClaimRow> {
         let (own, writer) = (outbox.writer.as_ref()?, self.writer.as_ref()?);
         let RowAddress { table, partition_key, .. } = self.owner.clone();
@@ -82,8 +82,8 @@ impl BlockingClaim {
     }
 }
 
-/// The ids of claims that were still alive when a commit had waited for them. The next commits of the same
-/// group do not wait for them.
+/// The ids of claims that were still alive after a commit had waited for them. Later commits of the same group do
+/// not wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct OutlastingClaims(Mutex<HashSet<String>>);
 
@@ -101,8 +101,8 @@ impl OutlastingClaims {
     }
 }
 
-/// The claim for which a commit waits, with the error of the attempt that met it. The attempts of one
-/// commit share it.
+/// The claim that a commit waits for, with the error of the attempt that it blocked. Shared by the attempts of
+/// one commit.
 #[derive(Debug, Default)]
 pub(crate) struct SharedBlockingClaim(Mutex<Option<Box<(BlockingClaim, Error)>>>);
 
@@ -111,23 +111,23 @@ impl SharedBlockingClaim {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the next attempts wait for a claim.
+    /// Makes later attempts wait for a claim.
     pub(crate) fn set_claim(&self, claim: BlockingClaim, error: Error) {
         *self.lock_claim() = Some(Box::new((claim, error)));
     }
 
-    /// Returns the id of the claim that was in the way of the last attempt.
+    /// Returns the id of the claim that blocked the last attempt.
     pub(crate) fn claim_id(&self) -> Option<String> {
         self.lock_claim().as_deref().map(|(claim, _)| claim.id.clone())
     }
 
-    /// Returns the last attempt's error if the claim that was in its way is still alive: another attempt
-    /// would end in the same way. Otherwise forgets the claim and returns `None`. Sends one request at most,
-    /// and none if no claim was in the way.
+    /// Returns the last attempt's error if the claim that blocked it is still alive, because another attempt would
+    /// fail the same way. Otherwise forgets the claim and returns `None`. Sends at most one request, and none if no
+    /// claim blocked the attempt.
     pub(crate) async fn error_if_claim_alive(&self, outbox: &Outbox) -> Result<Option<Error>> {
         let in_the_way = self.lock_claim().as_deref().cloned();
         let Some((claim, error)) = in_the_way else { return Ok(None) };
-        // A claim that was left meanwhile is ended by the next attempt.
+        // If the claim was left in the meantime, the next attempt ends it.
         if outbox.left_claims.find_claim(&claim.id).is_none() {
             let owner = claim.owner.as_row_at();
             if read_claim_state(&outbox.store, owner, &claim.id).await? == ClaimState::Alive {

@@ -1,4 +1,4 @@
-//! Makes changes and effects whose keys may need blind tokens, before they are committed.
+//! Builds changes and effects whose keys may need blind tokens, before they are committed.
 
 use super::{state::Outbox, unreadable::confirm_old_copies};
 use crate::{
@@ -7,12 +7,12 @@ use crate::{
     plan::{Change, Effect, TokenMaker},
 };
 
-/// Puts blind tokens in place of their placeholders in the keys of a change. Fetches the index key
-/// only if there are placeholders.
+/// Replaces the placeholders for blind tokens in the keys of a change. Fetches the index key only if there are
+/// placeholders.
 ///
 /// # Errors
 ///
-/// Fails if the index key cannot be had, or if the keys cannot be completed.
+/// Fails if the index key is not available, or if the keys cannot be completed.
 pub(crate) async fn fill_tokens_of_change(
     outbox: &Outbox,
     table: &str,
@@ -21,7 +21,7 @@ pub(crate) async fn fill_tokens_of_change(
     if !change.needs_tokens() {
         return Ok(change);
     }
-    // The index key is fetched before any read: without it the keys are unknown.
+    // Fetch the index key before any read: without it the keys are unknown.
     let filled = match outbox.store.shared_token_maker().await {
         Ok(tokens) => fill_tokens(outbox, &tokens, &change).await,
         Err(error) => Err(error),
@@ -29,12 +29,11 @@ pub(crate) async fn fill_tokens_of_change(
     filled.map_err(|error| error.in_table(table))
 }
 
-/// Puts blind tokens into the keys of all changes. Fetches the index key only if a change needs blind
-/// tokens.
+/// Adds blind tokens to the keys of all changes. Fetches the index key only if a change needs it.
 ///
 /// # Errors
 ///
-/// Fails if the index key cannot be had, or with the position of the change whose keys cannot be
+/// Fails if the index key is not available. Fails with the position of the change if a change's keys cannot be
 /// completed.
 pub(crate) async fn fill_tokens_of_changes(
     outbox: &Outbox,
@@ -54,14 +53,13 @@ pub(crate) async fn fill_tokens_of_changes(
     Ok(changes)
 }
 
-/// Puts blind tokens into the keys of a change, which may need the index key of another scope.
+/// Adds blind tokens to the keys of a change, which may need the index key of another scope.
 async fn fill_tokens(outbox: &Outbox, tokens: &TokenMaker, change: &Change) -> Result<Change> {
     outbox.store.run_with_index_keys(tokens, || change.with_tokens(tokens)).await
 }
 
-/// Plans the effect on a stored entity of the type, whose rows may have blind tokens in their keys. Calls
-/// `plan` with the maker of these tokens, and once more after it has fetched index keys that the maker
-/// lacked.
+/// Plans the effect on a stored entity whose rows may have blind tokens in their keys. Calls `plan` with the
+/// maker of these tokens, and again after fetching index keys that the maker lacked.
 pub(crate) async fn plan_effect_with_tokens(
     outbox: &Outbox,
     table: &str,
@@ -72,7 +70,7 @@ pub(crate) async fn plan_effect_with_tokens(
     plan_effect(outbox, table, &tokens, || plan(tokens.clone())).await
 }
 
-/// Plans an effect as [`plan_effect_with_tokens`] does, with a maker of tokens that exists already.
+/// Plans an effect as [`plan_effect_with_tokens`] does, with an existing token maker.
 pub(crate) async fn plan_effect(
     outbox: &Outbox,
     table: &str,
@@ -81,7 +79,7 @@ pub(crate) async fn plan_effect(
 ) -> Result<Effect> {
     let effect = outbox.store.run_with_index_keys(tokens, plan).await?;
     match effect.is_old_unconfirmed {
-        // Boxed: it is rare, and the future of a commit would have room for it.
+        // Boxed because it is rare, and the future of every commit would reserve space for it.
         true => Box::pin(confirm_old_copies(outbox, table, effect)).await,
         false => Ok(effect),
     }

@@ -1,5 +1,5 @@
-//! Reserves the keys of unique remote indexes before the transaction that takes them, and gives
-//! them back if the transaction fails.
+//! Reserves the keys of unique remote indexes before the transaction that takes them, and releases them if the
+//! transaction fails.
 
 use futures_util::future::join_all;
 
@@ -30,18 +30,18 @@ use crate::{
     store::backoff::{self, Attempt},
 };
 
-/// Number of keys that are reserved or given back at a time.
+/// The number of keys that are reserved or released concurrently.
 const KEYS_AT_ONCE: usize = 16;
 
-/// Number of attempts at a claim row whose answer was lost.
+/// The number of attempts to write a claim row whose answer was lost.
 const ATTEMPTS: u32 = 4;
 
-/// The claim row of one transaction, and the keys that are reserved under it.
+/// The claim row of one transaction, and the keys reserved under it.
 #[derive(Debug)]
 pub(crate) struct ClaimWithReservations {
     claim: ClaimLeftOnDrop,
     reserved: Vec<ReservedKey>,
-    /// The keys that the claim row names and that were not reserved.
+    /// Keys in the claim row that were not reserved.
     refused: Vec<RefusedKey>,
     released_keys: Vec<ReleasedKey>,
     deadline: WriteDeadline,
@@ -49,11 +49,11 @@ pub(crate) struct ClaimWithReservations {
     may_reserve_later: bool,
 }
 
-/// A key that is reserved, or may be.
+/// A key that is or may be reserved.
 #[derive(Debug)]
 struct ReservedKey {
     wanted: WantedKey,
-    /// The reservation; `None` after a lost answer.
+    /// The reservation, or `None` after a lost answer.
     row: Option<Row>,
 }
 
@@ -62,32 +62,32 @@ struct ReservedKey {
 struct RefusedKey {
     wanted: WantedKey,
     error: Error,
-    /// Whether another attempt under this claim row would be refused too.
+    /// Whether another attempt under this claim row would also be refused.
     is_final: bool,
 }
 
-/// How a commit treats rows that occupy the keys which it reserves.
+/// How a commit treats rows that occupy the keys to reserve.
 #[derive(Clone, Copy)]
 pub(crate) struct OccupiedKeyPolicy<'w> {
-    /// The source of an entity that arrives by a move: its keys come with it.
+    /// The source of an entity that arrives by a move and brings its keys.
     pub(crate) moving_from: Option<&'w RowAddress>,
-    /// Keeps the holders of keys that have expired, which are deleted before the next attempt.
+    /// Receives the expired holders of keys, which are deleted before the next attempt.
     pub(crate) expired: &'w ExpiredRowsInTheWay,
-    /// Keeps the claim for which the next attempt has to wait.
+    /// Receives the claim that the next attempt has to wait for.
     pub(crate) claim: &'w SharedBlockingClaim,
-    /// Claims for which no attempt waits.
+    /// Claims that no attempt waits for.
     pub(crate) outlasting: Option<&'w OutlastingClaims>,
 }
 
 /// Why a key was not reserved.
 enum ReserveError {
-    /// The store refused: certainly nothing was reserved.
+    /// The store refused. Nothing was reserved.
     NotReserved(Error),
-    /// This claim of the same entity has the key: nothing was reserved.
+    /// This claim of the same entity has the key. Nothing was reserved.
     Busy(Error, Box<BlockingClaim>),
-    /// This entity has the key and has expired: nothing was reserved.
+    /// This entity has the key and has expired. Nothing was reserved.
     Expired(Error, Box<ExpiredHolder>),
-    /// The answer was lost: the reservation may exist, or may still be carried out.
+    /// The answer was lost. The reservation may exist, or may still be carried out.
     Unknown(Error),
 }
 
@@ -98,12 +98,12 @@ impl From<Error> for ReserveError {
 }
 
 impl ClaimWithReservations {
-    /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if
-    /// it takes none. If a key cannot be reserved, gives the others back and fails; with a unique
-    /// violation if another entity holds the key.
+    /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if it takes none. If
+    /// a key cannot be reserved, releases the others and fails. Fails with a unique violation if another entity holds
+    /// the key.
     ///
-    /// `kept` is there if the caller sends the transaction again without the change that was refused: goes on
-    /// with the claims in it, and puts claims into it if a key cannot be reserved.
+    /// The caller passes `kept` if it will send the transaction again without the change that was refused. The
+    /// function then continues with the claims in `kept`, and puts claims into it if a key cannot be reserved.
     pub(crate) async fn reserve_keys(
         outbox: &Outbox,
         table: &str,
@@ -138,7 +138,7 @@ impl ClaimWithReservations {
                     Some(kept) if claims.may_go_on() && claims.is_refused(&error) => {
                         *kept = Some(claims);
                     }
-                    // The transaction was not sent, so that it certainly does not come.
+                    // The transaction was not sent and can no longer arrive.
                     _ => claims.release_keys(outbox, true).await,
                 }
                 Err(error)
@@ -146,18 +146,18 @@ impl ClaimWithReservations {
         }
     }
 
-    /// Inserts the row of a claim that has reserved nothing yet.
+    /// Inserts the row of a claim without reservations.
     async fn insert_claim(
         outbox: &Outbox,
         table: &str,
         partition_key: String,
         wanted_keys: &[WantedKey],
     ) -> Result<Self> {
-        // The deadline starts before the claim row exists. So a worker that finds the claim dead
-        // for one write deadline knows that no reservation comes any more.
+        // Start the deadline before the claim row exists. A worker that has seen the claim dead for one write
+        // deadline then knows that no more reservations arrive.
         let deadline = outbox.start_deadline();
-        // The claim comes before its reservations: a process that dies in between leaves a row that
-        // names what has to be given back.
+        // Write the claim before its reservations. If the process dies in between, the claim row contains what must
+        // be released.
         let (id, etag) = insert_claim_row(outbox, table, &partition_key, wanted_keys).await?;
         let row = ClaimRow { table: table.to_owned(), partition_key, id, etag };
         Ok(Self {
@@ -170,8 +170,8 @@ impl ClaimWithReservations {
         })
     }
 
-    /// Gives back the keys that are not wanted any more. Gives back all of them and returns `None` if the
-    /// claim row does not name all wanted keys, or if a key could not be given back.
+    /// Releases the keys that are no longer wanted. If the claim row does not contain all wanted keys, or if a key
+    /// could not be released, releases all of them and returns `None`.
     async fn narrow_to_keys(mut self, outbox: &Outbox, wanted_keys: &[WantedKey]) -> Option<Self> {
         let is_wanted =
             |known: &WantedKey| wanted_keys.iter().any(|wanted| wanted.is_same_key(known));
@@ -197,21 +197,20 @@ impl ClaimWithReservations {
         Some(self)
     }
 
-    /// Returns whether another transaction may be sent under the claim: every request so far was answered, and
-    /// no worker takes the writer for dead yet.
+    /// Returns whether another transaction may be sent under the claim: every request so far was answered, and no
+    /// worker can consider the writer dead yet.
     pub(crate) fn may_go_on(&self) -> bool {
         let deadline = self.deadline.batch_deadline();
         !self.may_reserve_later && deadline.is_none_or(|deadline| deadline.check().is_ok())
     }
 
-    /// Returns whether the error is that of a key which another attempt under this claim row would not get
-    /// either.
+    /// Returns whether the error is for a key that another attempt under this claim row would not get either.
     pub(crate) fn is_refused(&self, error: &Error) -> bool {
         self.refused.iter().any(|key| key.is_final && key.error.keys() == error.keys())
     }
 
-    /// Reserves all keys at once. Keeps those that are or may be reserved; fails with the first
-    /// failure after all requests have ended.
+    /// Reserves all keys concurrently. Keeps the keys that are or may be reserved. Fails with the first failure, after
+    /// all requests have ended.
     async fn reserve_all_keys(
         &mut self,
         outbox: &Outbox,
@@ -238,7 +237,7 @@ impl ClaimWithReservations {
                     );
                     self.reserved.push(ReservedKey { wanted, row: Some(row) });
                 }
-                // Not kept: there is nothing to give back.
+                // Not kept, because there is nothing to release.
                 Err(ReserveError::NotReserved(error)) => {
                     let is_final = error.is_unique_violation();
                     failure.get_or_insert_with(|| error.clone());
@@ -256,7 +255,7 @@ impl ClaimWithReservations {
                 Err(ReserveError::Expired(error, holder)) => {
                     expired_holders.push((error, *holder));
                 }
-                // Kept among the reserved keys: giving back a key that was never reserved does nothing.
+                // Kept with the reserved keys: releasing a key that was never reserved does nothing.
                 Err(ReserveError::Unknown(error)) => {
                     self.may_reserve_later = true;
                     failure.get_or_insert(error);
@@ -264,7 +263,7 @@ impl ClaimWithReservations {
                 }
             }
         }
-        // A failure that no deletion of a holder prevents comes first: then no holder is deleted.
+        // Report failures that deleting a holder cannot fix first: no holder is deleted then.
         if let Some(failure) = failure {
             return Err(failure);
         }
@@ -273,14 +272,14 @@ impl ClaimWithReservations {
         errors.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Returns the error of a key that was refused before, for good.
+    /// Returns the error of a key that was permanently refused before.
     fn refusal_of(&self, missing: &[WantedKey]) -> Option<Error> {
         let is_missing = |key: &RefusedKey| missing.iter().any(|it| it.is_same_key(&key.wanted));
         let refused = self.refused.iter().find(|key| key.is_final && is_missing(key));
         refused.map(|key| key.error.clone())
     }
 
-    /// Reserves keys, also after a failure: those that were reserved must be known, to be given back.
+    /// Reserves keys, continuing after a failure: all reserved keys must be known to be released.
     async fn reserve_each_key(
         &self,
         outbox: &Outbox,
@@ -294,7 +293,7 @@ impl ClaimWithReservations {
         results
     }
 
-    /// Notes the wanted keys that an earlier transaction of this claim has reserved, and returns the others.
+    /// Records the wanted keys that an earlier transaction of this claim has reserved, and returns the others.
     fn note_reserved_keys(
         &mut self,
         fast_path: &mut FastPath,
@@ -319,7 +318,7 @@ impl ClaimWithReservations {
         &self.claim.row
     }
 
-    /// Notes that the transaction was committed, which deleted the claim row.
+    /// Records that the transaction was committed, which deleted the claim row.
     pub(crate) fn note_claim_row_deleted(&self) {
         self.claim.note_over();
     }
@@ -329,7 +328,7 @@ impl ClaimWithReservations {
         RowAt::new(&self.row().table, &self.row().partition_key, &wanted.primary)
     }
 
-    /// Reserves one key. Returns the reserved copy with the ETag that the store gave it.
+    /// Reserves one key. Returns the reserved copy with the store's ETag.
     async fn reserve_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<Row, ReserveError> {
         let primary = self.primary_of(wanted);
         let copy = &copy_with_owner(&wanted.copy, wanted.kinds, primary, None)?;
@@ -342,7 +341,7 @@ impl ClaimWithReservations {
             kinds: wanted.kinds,
         };
         let reserved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
-            // A failure ends the loop as a value: it also tells whether its outcome is known.
+            // Return a failure as a value, to end the loop and show whether the outcome is known.
             match self.reserve_key_once(key, wanted, copy).await {
                 Ok(Some(row)) => Ok(Attempt::Done(Ok(row))),
                 Ok(None) => Ok(Attempt::Raced),
@@ -354,8 +353,8 @@ impl ClaimWithReservations {
         reserved.await?.unwrap_or_else(contended)
     }
 
-    /// Makes one attempt to reserve a key. Returns `None` if the row under the key changed
-    /// meanwhile, so that another attempt is worth it.
+    /// Makes one attempt to reserve a key. Returns `None` if the row under the key changed in the meantime, which
+    /// makes another attempt worthwhile.
     async fn reserve_key_once(
         &self,
         key: &OccupiedKey<'_>,
@@ -364,7 +363,7 @@ impl ClaimWithReservations {
     ) -> Result<Option<Row>, ReserveError> {
         let outbox = key.outbox;
         let row = reservation_row(copy, &self.row().id, None)?;
-        // Inserted without a read first, since most keys are free.
+        // Insert without reading first, because most keys are free.
         match self.write_copy(outbox, wanted, Operation::insert(row.clone())).await {
             Ok(etag) => return Ok(Some(row_with_written_etag(&row, etag))),
             Err(error) if error.is_conflict() && error.lost_race() => {}
@@ -374,7 +373,7 @@ impl ClaimWithReservations {
         let Some(found) = outbox.store.read_row(wanted.address.as_row_at()).await? else {
             return Ok(None);
         };
-        // A lost answer to an earlier attempt: the row is this claim's reservation.
+        // The answer to an earlier attempt was lost, and the row is this claim's reservation.
         if reserving_claim(&found)? == Some(&self.row().id) {
             return Ok(Some(found));
         }
@@ -396,7 +395,7 @@ impl ClaimWithReservations {
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {
                     Err(error) if !error.lost_race() => Err(ReserveError::NotReserved(error)),
-                    // Removed by this writer or changed by another: the next attempt looks again.
+                    // This writer removed it or another one changed it. The next attempt reads it again.
                     _ => Ok(None),
                 }
             }
@@ -422,8 +421,8 @@ impl ClaimWithReservations {
         Ok(written.etag)
     }
 
-    /// Puts the claim on an existing row under its ETag. The entity's own copy keeps its contents,
-    /// so that readers get them if the transaction fails.
+    /// Puts the claim on an existing row under its ETag. The entity's own copy keeps its content, which readers need
+    /// if the transaction fails.
     async fn take_over_row(
         &self,
         outbox: &Outbox,
@@ -432,11 +431,11 @@ impl ClaimWithReservations {
         found: &Row,
         from: Option<&RowAddress>,
     ) -> Result<Row> {
-        // `None` stands for the entity's own copy, as `OccupiedKey::decide_action` says.
+        // `None` means the entity's own copy. See `OccupiedKey::decide_action`.
         let is_own = from.is_none_or(|from| {
             from.as_row_at().is_same_row(self.primary_of(wanted), outbox.store.table_case())
         });
-        // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
+        // Replace an encrypted copy completely, because a merge cannot change its encrypted content.
         if is_own && !wanted.kinds.schema.sealed {
             let operation = match outbox.guards.has_mutation(Mutation::TakenOverBlindly) {
                 true => {
@@ -457,8 +456,8 @@ impl ClaimWithReservations {
         Ok(row_with_written_etag(&row, etag))
     }
 
-    /// Reads the row after a request failed, to learn whether the reservation was made. Fails with
-    /// `Unknown` if no reservation is found and the request may still be carried out.
+    /// Reads the row after a failed request to find out whether the reservation was made. Fails with `Unknown` if
+    /// there is no reservation and the request may still be carried out.
     async fn find_reservation(
         &self,
         outbox: &Outbox,
@@ -472,13 +471,13 @@ impl ClaimWithReservations {
             Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.row().id) => {
                 Ok(Some(found))
             }
-            // A request that was not answered may be carried out after this read.
+            // An unanswered request may be carried out after this read.
             _ => Err(ReserveError::Unknown(error)),
         }
     }
 
-    /// Returns the operation that deletes the claim row under its ETag, as part of the transaction.
-    /// A transaction whose claim was marked dead meanwhile fails at this operation.
+    /// Returns the operation that deletes the claim row under its ETag, as part of the transaction. If the claim was
+    /// marked dead in the meantime, this operation fails the transaction.
     pub(crate) fn delete_operation(&self, outbox: &Outbox) -> Result<Option<Operation>> {
         let delete = self.row().delete_operation()?;
         Ok(outbox.guards.value_if_guarded(Guard::ClaimInTransaction, delete))
@@ -499,7 +498,7 @@ impl ClaimWithReservations {
         .await
     }
 
-    /// Gives every reserved key back. Returns whether all could be.
+    /// Releases every reserved key. Returns whether all of them were released.
     async fn release_reserved_keys(&self, outbox: &Outbox) -> bool {
         let mut is_all_released = true;
         for keys in self.reserved.chunks(KEYS_AT_ONCE) {
@@ -509,30 +508,28 @@ impl ClaimWithReservations {
         is_all_released
     }
 
-    /// Gives the reserved keys back after the transaction failed, then deletes the claim row. If
-    /// the transaction or a reservation may still be carried out, marks the claim dead first and
-    /// leaves it to a worker.
+    /// Releases the reserved keys after the transaction failed, then deletes the claim row. If the transaction or a
+    /// reservation may still be carried out, first marks the claim dead and leaves it to a worker.
     ///
-    /// Ignores failures: a worker resolves what is left of the claim.
+    /// Ignores failures, because a worker resolves what is left of the claim.
     pub(crate) async fn release_keys(&self, outbox: &Outbox, is_outcome_known: bool) {
         let nothing_may_come = is_outcome_known && !self.may_reserve_later;
         if !nothing_may_come {
             match self.row().mark_dead(&outbox.store).await {
                 Ok(()) => self.claim.note_over(),
-                // The mark failed, so the transaction may still commit: its keys are left as they
-                // are.
+                // The mark failed, so the transaction may still commit. Do not touch its keys.
                 Err(_) => return,
             }
         }
         let is_all_released = self.release_reserved_keys(outbox).await;
-        // A request that is still on its way may reserve later: the claim row stays for a worker.
+        // A delayed request may still reserve a key. Keep the claim row for a worker.
         if !is_all_released || !nothing_may_come {
             return;
         }
         let row = self.row();
         let delete = row.delete_operation().and_then(|delete| Batch::single(&row.table, delete));
         if let Ok(delete) = delete
-            // A claim row that stays is resolved and deleted by a worker.
+            // A worker resolves and deletes a claim row that is left.
             && outbox.store.apply(&delete).await.is_ok()
         {
             self.claim.note_over();
@@ -547,10 +544,10 @@ fn check_wanted_keys(
     partition_key: &str,
     wanted_keys: &[WantedKey],
 ) -> Result<()> {
-    // Where reads lag, a key that is taken could look free.
+    // If reads may lag, a taken key may look free.
     let checked = outbox.store.require_strong_reads("unique values in other partitions");
     checked.map_err(|error| error.in_table(table))?;
-    // One row names all keys, and a row has room for so many properties.
+    // One row contains all keys, and its number of properties is limited.
     if wanted_keys.len() > MAX_CLAIMED_KEYS {
         let message = format!(
             "a transaction takes at most {MAX_CLAIMED_KEYS} unique values in other partitions, and this takes {}",
@@ -558,7 +555,7 @@ fn check_wanted_keys(
         );
         return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
     }
-    // Two entities of one transaction cannot both have a key.
+    // Two entities of one transaction cannot have the same key.
     for (position, wanted) in wanted_keys.iter().enumerate() {
         let mut earlier = wanted_keys.iter().take(position);
         if let Some(earlier) = earlier.find(|earlier| earlier.address == wanted.address) {
@@ -568,8 +565,8 @@ fn check_wanted_keys(
     Ok(())
 }
 
-/// Inserts a claim row together with the fence. Returns the claim's id and ETag. After a lost
-/// answer it inserts another claim with another id.
+/// Inserts a claim row together with the fence. Returns the claim's id and ETag. After a lost answer, inserts
+/// another claim with a new id.
 async fn insert_claim_row(
     outbox: &Outbox,
     table: &str,
@@ -597,7 +594,7 @@ async fn insert_claim_row(
                     }
                 }
             },
-            // A claim whose answer was lost is never used: a worker deletes it.
+            // A claim whose answer was lost is never used. A worker deletes it.
             Err(error) if !error.is_certainly_not_executed() => error,
             Err(error) => return Err(error.without_operation()),
         };
@@ -608,12 +605,12 @@ async fn insert_claim_row(
     }
 }
 
-/// Reads the ETag of a claim that the answer to its insertion left out. Returns `None` if the claim is gone or
-/// dead: a transaction under the ETag of a dead claim would be committed.
+/// Reads the ETag of a claim after its insertion was answered without one. Returns `None` if the claim is gone or
+/// dead, because a transaction under the ETag of a dead claim would be committed.
 ///
 /// # Errors
 ///
-/// `is_unsupported` if the row has no ETag either.
+/// Fails with `is_unsupported` if the row has no ETag either.
 async fn read_live_claim_etag(
     outbox: &Outbox,
     table: &str,
@@ -636,8 +633,8 @@ fn claim_ended_error(table: &str) -> Error {
     Error::new(ErrorKind::Contended, message).in_table(table)
 }
 
-/// Decides about a key that the entity `holder` has: fails with `violation` if the entity is alive. Returns
-/// `None` if the entity is gone meanwhile, so that another attempt is worth it.
+/// Handles a key that the entity `holder` has. Fails with `violation` if the entity is alive. Returns `None` if
+/// the entity has disappeared in the meantime, which makes another attempt worthwhile.
 async fn find_expired_holder(
     outbox: &Outbox,
     schema: &'static Schema,
@@ -671,7 +668,7 @@ fn busy_error(outbox: &Outbox, wanted: &WantedKey, claim: &BlockingClaim) -> Err
     Error::new(ErrorKind::Contended, message).at_row(wanted.address.as_row_at())
 }
 
-/// Returns the violation for a key that two entities of one transaction want.
+/// Returns the error for a key that two entities of one transaction want.
 fn wanted_twice_error(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) -> Error {
     let index = wanted.kinds.copy.name;
     let message = format!(

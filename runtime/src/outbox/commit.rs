@@ -1,7 +1,7 @@
-//! Commits changes: writes them all in one entity group transaction, or none of them.
+//! Commits changes: writes all of them in one entity group transaction, or none of them.
 //!
-//! A change of one row that needs nothing else is planned and sent. Any other change passes the stages that
-//! it needs, in the order of [`try_commit_once`]; each stage is a file beside this one.
+//! A change of one row that needs nothing else is planned and sent. Any other change passes the stages that it
+//! needs, in the order of [`try_commit_once`]. Each stage has its own file in this folder.
 
 use std::{future::Future, sync::Arc};
 
@@ -33,11 +33,11 @@ use crate::{
 /// The result of one committed change.
 #[derive(Debug, Clone)]
 pub(crate) struct CommittedChange {
-    /// The store's answer for the primary; `None` if there was nothing to write.
+    /// The store's answer for the primary, or `None` if there was nothing to write.
     pub(crate) written: Option<Written>,
-    /// The whole primary after the change, or only the written properties after an insert-or-merge that
-    /// read nothing. `None` after a deletion or a step of a move, and if the verb does not know all
-    /// properties of the primary, such as a patch that is sent as one merge.
+    /// The whole primary after the change, or only the written properties after an insert-or-merge without a read.
+    /// `None` after a deletion or a step of a move, and if the verb does not know all properties of the primary, such
+    /// as a patch that is sent as one merge.
     pub(crate) row: Option<Row>,
 }
 
@@ -45,16 +45,15 @@ pub(crate) struct CommittedChange {
 #[derive(Debug)]
 pub(crate) struct Committed {
     pub(crate) outcomes: Vec<CommittedChange>,
-    /// The writes of remote copies and lists that still go on.
+    /// The writes of remote copies and lists that are still running.
     pub(crate) pending: BackgroundWork,
 }
 
-/// What a commit does in stages: anything beyond the write of one row per change that is known without a
-/// read.
+/// What a commit does in stages: anything beyond writing one row per change that is known without a read.
 const STAGED: Needs =
     Needs::CURRENT.and(Needs::OTHER_ROWS).and(Needs::EXPIRY).and(Needs::PARTS).and(Needs::TOKENS);
 
-/// Writes all changes, which are in one partition, or none. An error's `failed_index` is the
+/// Writes all changes, or none of them. All changes must be in one partition. An error's `failed_index` is the
 /// position of the change that failed.
 pub(crate) async fn commit_changes(
     outbox: &Arc<Outbox>,
@@ -64,8 +63,8 @@ pub(crate) async fn commit_changes(
     commit_with_rows(outbox, table, changes, &ExtraRows::default(), None).await
 }
 
-/// Writes all changes, or none of them, as [`commit_changes`] does, for a caller that takes a refused change
-/// out and commits the others. The values that they have reserved are in `kept` until then.
+/// Writes all changes, or none of them, as [`commit_changes`] does. The caller removes a refused change and
+/// commits the others, and `kept` holds their reserved values until then.
 pub(crate) async fn commit_keeping_claims(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -85,8 +84,8 @@ pub(crate) async fn commit_keeping_claims(
     committed
 }
 
-/// Writes all changes and the extra rows in one transaction, or none of them. Fails with `is_contended`, with
-/// nothing written, after the deadline.
+/// Writes all changes and the extra rows in one transaction, or none of them. After the deadline, fails with
+/// `is_contended` and writes nothing.
 pub(crate) async fn commit_with_rows(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -102,12 +101,12 @@ pub(crate) async fn commit_with_rows(
     commit_staged(outbox, table, changes, &state).await
 }
 
-/// Returns what the changes need together.
+/// Returns the combined needs of the changes.
 fn needs_of(changes: &[Change]) -> Needs {
     changes.iter().fold(Needs::NONE, |needs, change| needs.and(change.needs()))
 }
 
-/// Writes all changes in stages. Boxed: the future of a plain write would have room for all stages.
+/// Writes all changes in stages. Boxed because the future of a plain write would reserve space for all stages.
 fn commit_staged<'c>(
     outbox: &'c Arc<Outbox>,
     table: &'c str,
@@ -124,7 +123,7 @@ fn commit_staged<'c>(
     Box::pin(outbox.locks.run_with_locks(locks, commit))
 }
 
-/// Writes changes of one row each, whose effects are known: plans them and sends them.
+/// Plans and sends changes of one row each, whose effects are known.
 async fn commit_plain(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -135,7 +134,7 @@ async fn commit_plain(
     let transaction = TransactionPlan::of_primaries(&effects, outbox.guards)?;
     let attempt = || async {
         let written = write_transaction(outbox, table, &transaction, deadline).await;
-        // Each operation is a caller's own.
+        // Each operation belongs to a verb of the caller.
         written.map_err(|error| match transaction.failed_verb(&error) {
             Some(verb) => error.at_operation(verb),
             None => error.without_operation(),
@@ -151,7 +150,7 @@ fn known_effects(changes: &[Change]) -> Vec<Arc<Effect>> {
     changes.iter().filter_map(Change::known_effect).cloned().collect()
 }
 
-/// Runs `attempt`, and once more after making the dated table that it did not find.
+/// Runs `attempt`. If the dated table is missing, creates the table and runs `attempt` again.
 async fn create_table_if_missing<T, F: Future<Output = Result<T>>>(
     outbox: &Outbox,
     table: &str,
@@ -159,12 +158,12 @@ async fn create_table_if_missing<T, F: Future<Output = Result<T>>>(
     attempt: impl Fn() -> F,
 ) -> Result<T> {
     match attempt().await {
-        // A layer may call tables otherwise, so the name in the error decides nothing: the table is made
-        // where it is missing, and a table that is missing elsewhere fails the second attempt too.
+        // A layer may rename tables, so the name in the error is not used. Create the table if it is missing. If
+        // a different table is missing, the second attempt fails too.
         Err(error) if error.is_table_missing() => {
             if !Box::pin(make_dated_table(outbox, table, changes)).await? {
-                // Without the table, the entity to change or delete does not exist: the error tells
-                // the caller.
+                // Without the table, the entity to change or delete does not exist, which is what the
+                // error says.
                 return Err(error);
             }
             attempt().await
@@ -173,14 +172,14 @@ async fn create_table_if_missing<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// The state that all attempts of one commit share.
+/// The state shared by all attempts of one commit.
 struct CommitState<'s> {
-    /// What the changes need together.
+    /// The combined needs of the changes.
     needs: Needs,
     extra_rows: &'s ExtraRows,
-    /// The last moment at which the transaction may be sent; `None` if it is not bound.
+    /// The latest time at which the transaction may be sent, if there is a limit.
     deadline: Option<&'s Deadline>,
-    /// Keeps the claims of a commit that failed because of one change, for the next commit of the others.
+    /// Holds the claims of a commit that failed because of one change, for the commit of the other changes.
     kept: Option<&'s KeptClaims>,
     blobs: BlobUploads,
     expired: ExpiredRowsInTheWay,
@@ -201,7 +200,7 @@ impl<'s> CommitState<'s> {
     }
 }
 
-/// Writes changes in stages. Deletes expired holders of values that the changes take, and begins again.
+/// Writes changes in stages. If expired entities hold values that the changes take, deletes them and starts again.
 async fn commit_in_stages(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -219,28 +218,27 @@ async fn commit_in_stages(
     }
 }
 
-/// Deletes expired holders of unique values with their copies, each by a commit of its own. A holder that
-/// changed meanwhile is left: the next attempt reads it again.
+/// Deletes expired holders of unique values with their copies, each in its own commit. Skips a holder that has
+/// changed in the meantime, which the next attempt reads again.
 async fn delete_holders(outbox: &Arc<Outbox>, holders: &[ExpiredHolder]) -> Result<()> {
     for holder in holders {
         let (deletion, extra_rows) = (holder.deletion(outbox).await?, ExtraRows::default());
         let state = CommitState::new(deletion.needs(), &extra_rows);
         let changes = [deletion];
         match commit_in_attempts(outbox, &holder.table, &changes, &state).await {
-            // The value is free once the copy is gone. What fails now is left to a worker, and the next
-            // attempt removes the copy in the way by itself.
+            // The value is free once the copy is gone. On failure, a worker does the rest, and the next
+            // attempt removes a copy that is still in the way.
             Ok(committed) => drop(committed.pending.wait().await),
             Err(error) if error.lost_race() => {}
-            // Without its position, which is none of the caller's changes.
+            // Remove the position, which does not belong to any of the caller's changes.
             Err(error) => return Err(error.without_operation()),
         }
     }
     Ok(())
 }
 
-/// Writes all changes and the extra rows in one transaction, in as many attempts as the options allow. Fails
-/// with a unique violation, and keeps the holders in the state, if expired entities hold values that the
-/// changes take.
+/// Writes all changes and the extra rows in one transaction, in as many attempts as the options allow. If expired
+/// entities hold values that the changes take, fails with a unique violation and stores the holders in the state.
 async fn commit_in_attempts(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -260,8 +258,8 @@ async fn commit_in_attempts(
     })
 }
 
-/// Makes one attempt at a commit: the stages that the changes need, in their order. Returns `Raced` or `Busy`
-/// if the commit has to begin again.
+/// Makes one attempt at a commit by running the stages that the changes need. Returns `Raced` or `Busy` if the
+/// commit must start again.
 async fn try_commit_once(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -269,7 +267,7 @@ async fn try_commit_once(
     state: &CommitState<'_>,
 ) -> Result<Attempt<Committed>> {
     let CommitState { needs, extra_rows, kept, expired, claim_in_the_way, .. } = state;
-    // An attempt that meets the claim once more takes six requests, this look one.
+    // An attempt that is blocked by the claim again costs six requests, this check one.
     if needs.contain(Needs::UNIQUE)
         && let Some(error) = Box::pin(claim_in_the_way.error_if_claim_alive(outbox)).await?
     {
@@ -306,12 +304,12 @@ async fn try_commit_once(
         may_replace_expired: extra_rows.from.is_none(),
         deadline: deadline.as_ref(),
     };
-    // Claims are there and name this attempt alone: another attempt makes new ones.
+    // The claims belong to this attempt only. Another attempt makes new ones.
     let sent = sending.send(transaction, &mut outbox_rows, claims.as_ref()).await;
     settle_claims(outbox, claims, *kept, &sent).await;
     let Some((transaction, written)) = sent? else { return Ok(Attempt::Raced) };
     let outcomes = outcomes(&effects, &transaction, &written);
-    // The commit stands. What fails from here on is left to a worker and fails nothing.
+    // The changes are committed. Later failures are left to a worker and do not fail the write.
     let pending = match outbox_rows {
         Some(rows) => rows.run_fast_path(outbox, &transaction, &written).await,
         None => BackgroundWork::default(),
@@ -319,23 +317,23 @@ async fn try_commit_once(
     Ok(Attempt::Done(Committed { outcomes, pending }))
 }
 
-/// Writes what has to be there before the rows of the transaction: blobs and markers of expiry. Returns the
-/// effects with the names of the blobs, and the last moment at which the transaction may be sent.
+/// Writes what must exist before the rows of the transaction: blobs and expiry markers. Returns the effects with
+/// the names of the blobs, and the latest time at which the transaction may be sent.
 async fn write_before_rows(
     outbox: &Outbox,
     table: &str,
     mut effects: Vec<Arc<Effect>>,
     state: &CommitState<'_>,
 ) -> Result<(Vec<Arc<Effect>>, Option<Deadline>)> {
-    // Sent by the earliest of these moments: a sweep may delete older uploads and markers.
+    // Send by the earliest of these times: a sweep may delete older uploads and markers.
     let mut deadline = state.deadline.cloned();
-    // The blobs are there before a row points to them.
+    // Write blobs before the rows that point to them.
     if state.needs.contain(Needs::BLOBS) {
         effects = Box::pin(state.blobs.store_blobs(outbox, table, effects)).await?;
         deadline = Deadline::earlier(deadline.as_ref(), state.blobs.send_deadline().as_ref());
     }
-    // The markers are written before the rows. A marker that leads to no row costs one look of a
-    // worker; a row without a marker would never be swept.
+    // Write markers before the rows. A marker without a row costs a worker one look, but a row without a marker
+    // would never be swept.
     if state.needs.contain(Needs::EXPIRY) {
         let marked = write_markers_of_effects(outbox, table, &effects).await?;
         deadline = Deadline::earlier(deadline.as_ref(), marked.as_ref());
@@ -343,8 +341,8 @@ async fn write_before_rows(
     Ok((effects, deadline))
 }
 
-/// Reads the rows that the transaction changes, apart from the primaries: local lists, and remote copies and
-/// lists. Plans the rows of the outbox.
+/// Reads the rows that the transaction changes besides the primaries: local lists, and remote copies and lists.
+/// Plans the outbox rows.
 async fn read_other_rows<'s>(
     outbox: &Outbox,
     table: &str,
@@ -356,8 +354,8 @@ async fn read_other_rows<'s>(
     if needs.contain(Needs::LISTS) {
         read.lists = read_changed_lists(outbox, table, effects).await?;
     }
-    // The remote copies are read before the commit. What is written after it under these ETags cannot
-    // overwrite a newer version of the primary.
+    // Read the remote copies before the commit. Writes after the commit under these ETags cannot overwrite a
+    // newer version of the primary.
     let outbox_rows = match needs.contain(Needs::REMOTE) || !extra_rows.is_empty() {
         true => Some(OutboxPlan::plan_outbox_rows(outbox, table, effects, extra_rows).await),
         false => None,
@@ -368,9 +366,9 @@ async fn read_other_rows<'s>(
     Ok((read, outbox_rows))
 }
 
-/// Ends the claims of an attempt. Keys that were reserved for a transaction that failed are released at once:
-/// until then, other entities that want them get a unique violation. A caller that sends the transaction again
-/// without the refused change keeps them.
+/// Ends the claims of an attempt. Releases the keys of a failed transaction immediately, because other entities
+/// that want them get a unique violation until then. A caller that sends the transaction again without the refused
+/// change keeps them.
 async fn settle_claims<T>(
     outbox: &Outbox,
     claims: Option<ClaimWithReservations>,

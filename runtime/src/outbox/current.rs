@@ -1,4 +1,4 @@
-//! The stage that finds the effects of changes: reads the stored primary of each change that depends on it.
+//! The stage that determines the effects of changes. Reads the stored primary of each change that depends on it.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::{
     plan::{Change, Effect, Planned},
 };
 
-/// Returns the effects of changes, in their order. An insert whose key an expired row occupied, as `expired`
-/// holds it, replaces that row.
+/// Returns the effects of changes in order. An insert whose key was occupied by an expired row in `expired`
+/// replaces that row.
 pub(super) async fn effects_of_changes(
     outbox: &Outbox,
     table: &str,
@@ -38,7 +38,7 @@ async fn effect_of_change(
         Planned::Effect(effect) => return Ok(effect.clone()),
         Planned::Verb(verb) => verb,
     };
-    // Read anew at each attempt: the effect depends on the primary that it was derived from.
+    // Read again in each attempt, because the effect depends on the primary.
     let (keys, may_end_torn) = (verb.keys(), verb.may_end_torn_entity());
     let row = outbox.store.read_to_overwrite(table, keys, verb.schema(), may_end_torn).await?;
     let plan = || verb.effect_on_primary(row.as_ref());

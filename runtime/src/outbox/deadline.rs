@@ -1,5 +1,5 @@
-//! The deadline of remote writes, which each client enforces on itself: a remote row is written
-//! within the write deadline after the read or commit of its primary, or not at all.
+//! The deadline of remote writes, which each client enforces itself. A remote row is written within the write
+//! deadline after the read or commit of its primary, or not at all.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -17,15 +17,14 @@ use crate::{
     timers,
 };
 
-/// The last moment at which a request to another partition may begin, as a consequence of one read
-/// or commit of a primary.
+/// The latest time at which a request to another partition may begin, as a consequence of one read or commit of a
+/// primary.
 #[derive(Debug, Clone)]
 pub(crate) struct WriteDeadline {
-    /// The last moment at which a request may begin; `None` where a simulation disables
-    /// [`Guard::WriteDeadline`].
+    /// The latest time at which a request may begin. `None` if a simulation disables [`Guard::WriteDeadline`].
     last_moment: Option<Deadline>,
     request_timeout: Duration,
-    /// Whether a timer ends a request that does not answer.
+    /// Whether a timer ends a request that is not answered.
     has_timer: bool,
 }
 
@@ -36,8 +35,8 @@ impl WriteDeadline {
         clock: &Arc<dyn Clock>,
         guards: Guards,
     ) -> Self {
-        // A request that begins at the deadline may run for its timeout, and the service may go on
-        // with it after that.
+        // A request that begins at the deadline may run until its timeout, and the service may continue with it
+        // after that.
         let slack = options.request_timeout.saturating_add(SERVER_LIMIT);
         let last_moment = Deadline::after(options.flight.saturating_sub(slack), clock.clone());
         Self {
@@ -47,15 +46,14 @@ impl WriteDeadline {
         }
     }
 
-    /// Returns the last moment at which a request may begin, for a batch to carry: the backend checks it
-    /// again right before it sends the batch, since the program may have been suspended after the first
-    /// check. Returns `None` only where a simulation disables [`Guard::WriteDeadline`].
+    /// Returns the latest time at which a request may begin. A batch carries it, and the backend checks it again
+    /// right before it sends the batch, because the program may have been suspended after the first check. Returns
+    /// `None` only if a simulation disables [`Guard::WriteDeadline`].
     pub(crate) fn batch_deadline(&self) -> Option<&Deadline> {
         self.last_moment.as_ref()
     }
 
-    /// Seals and writes one remote copy. Fails with `Contended` after the deadline, with nothing
-    /// sent.
+    /// Seals and writes one remote copy. After the deadline, fails with `is_contended` and sends nothing.
     pub(crate) async fn write_copy(
         &self,
         store: &Store,
@@ -72,8 +70,7 @@ impl WriteDeadline {
             .map_err(|error| error.in_table(table))
     }
 
-    /// Writes one remote row as it is, without encryption. Fails with `Contended` after the deadline,
-    /// with nothing sent.
+    /// Writes one remote row unencrypted. After the deadline, fails with `is_contended` and sends nothing.
     pub(crate) async fn write_unsealed(
         &self,
         store: &Store,
@@ -84,23 +81,22 @@ impl WriteDeadline {
         self.run_request(store.apply(&batch)).await.and_then(Written::of_single_operation)
     }
 
-    /// Sends a request to another partition. Fails with `Contended` after the deadline, and with
-    /// `Ambiguous` if the request takes longer than the request timeout.
+    /// Sends a request to another partition. Fails with `is_contended` after the deadline, and with `is_ambiguous` if
+    /// the request takes longer than the request timeout.
     pub(crate) async fn run_request<T>(
         &self,
         request: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        // Checked before the request. The batch carries the deadline too, for the time that it
-        // waits below.
+        // Checked before the request. The batch also carries the deadline, for the time that it waits below.
         self.batch_deadline().map_or(Ok(()), Deadline::check)?;
-        // The timeout drops the request, so that no layer below sends it again after the deadline.
+        // The timeout drops the request, which keeps layers below from repeating it after the deadline.
         let answer = if self.has_timer {
             timers::timeout(self.request_timeout, request).await
         } else {
             let until = timers::instant_after(Instant::now(), self.request_timeout);
             timers::poll_until_instant(until, request).await
         };
-        // `Ambiguous`: the service may still carry the request out, for 30 s at most.
+        // Ambiguous: the service may still carry the request out, for up to 30 s.
         answer.unwrap_or_else(|| {
             let message = "the request took too long; whether it was carried out is unknown";
             Err(Error::new(ErrorKind::Ambiguous, message))

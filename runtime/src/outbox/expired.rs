@@ -1,5 +1,4 @@
-//! Finds rows that have expired by the store's own date, so that a writer may replace or delete
-//! them.
+//! Finds rows that have expired by the store's own date, which a writer may replace or delete.
 
 use std::{
     collections::HashMap,
@@ -18,7 +17,7 @@ use crate::{
     store::sealing::open::ReadAs,
 };
 
-/// An entity that holds a unique value which a commit takes, and that has expired by the store's date.
+/// An entity that has expired by the store's date and holds a unique value that a commit takes.
 #[derive(Debug)]
 pub(crate) struct ExpiredHolder {
     pub(crate) table: String,
@@ -32,21 +31,21 @@ impl ExpiredHolder {
         self.table == other.table && self.row.keys() == other.row.keys()
     }
 
-    /// Returns the change that deletes the entity, under the ETag with which it was read.
+    /// Returns the change that deletes the entity, under the ETag that was read.
     pub(crate) async fn deletion(&self, outbox: &Outbox) -> Result<Change> {
         deletion_of(outbox, &self.table, self.schema, &self.row).await.map(Change::from_effect)
     }
 }
 
-/// The expired rows that stood in the way of one commit; its attempts share them.
+/// The expired rows that were in the way of one commit. Shared by its attempts.
 #[derive(Debug, Default)]
 pub(crate) struct ExpiredRowsInTheWay(Mutex<ExpiredInTheWay>);
 
 #[derive(Debug, Default)]
 struct ExpiredInTheWay {
-    /// The effect that replaces an expired row under its ETag, by the position of the insert.
+    /// Effects that replace an expired row under its ETag, by the position of the insert.
     replaced: HashMap<usize, Arc<Effect>>,
-    /// The holders of unique values that the last attempt met.
+    /// The holders of unique values that the last attempt found.
     holders: Vec<ExpiredHolder>,
 }
 
@@ -55,14 +54,14 @@ impl ExpiredRowsInTheWay {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the effect by which the insert at position `verb` replaces an expired row; `None` if
-    /// none was found in its way.
+    /// Returns the effect with which the insert at position `verb` replaces an expired row, if there is one in its
+    /// way.
     pub(crate) fn replacement_effect_of_verb(&self, verb: usize) -> Option<Arc<Effect>> {
         self.lock_rows().replaced.get(&verb).cloned()
     }
 
-    /// Adds holders that have to be deleted before the next attempt, each once: one entity may hold several of
-    /// the values that the commit takes.
+    /// Adds holders that must be deleted before the next attempt, each once: one entity may hold several of the values
+    /// that the commit takes.
     pub(crate) fn add_holders(&self, holders: impl IntoIterator<Item = ExpiredHolder>) {
         let known = &mut self.lock_rows().holders;
         for holder in holders {
@@ -72,7 +71,7 @@ impl ExpiredRowsInTheWay {
         }
     }
 
-    /// Takes the holders that the last attempt met.
+    /// Takes the holders that the last attempt found.
     pub(crate) fn take_holders(&self) -> Vec<ExpiredHolder> {
         std::mem::take(&mut self.lock_rows().holders)
     }
@@ -82,8 +81,8 @@ impl ExpiredRowsInTheWay {
         self.lock_rows().replaced.remove(&verb).is_some()
     }
 
-    /// Returns whether an insert whose key is occupied can be tried again: the row in its way has
-    /// expired, so that the next attempt replaces it, or has been deleted meanwhile.
+    /// Returns whether an insert whose key is occupied can be tried again. This is so if the row in its way has
+    /// expired, which the next attempt replaces, or was deleted in the meantime.
     pub(crate) async fn can_retry_occupied_insert(
         &self,
         outbox: &Outbox,
@@ -97,7 +96,7 @@ impl ExpiredRowsInTheWay {
             return Ok(false);
         }
         let found = match find_in_the_way(outbox, table, schema, change.keys()).await? {
-            // The insert itself may succeed now.
+            // The insert itself may now succeed.
             InTheWay::Gone => return Ok(true),
             InTheWay::Expired(row) => row,
             InTheWay::Stays => return Ok(false),
@@ -109,7 +108,7 @@ impl ExpiredRowsInTheWay {
     }
 }
 
-/// Returns the effect that deletes an expired entity, under the ETag with which it was read.
+/// Returns the effect that deletes an expired entity, under the ETag that was read.
 pub(crate) async fn deletion_of(
     outbox: &Outbox,
     table: &str,
@@ -120,9 +119,9 @@ pub(crate) async fn deletion_of(
     plan_effect_with_tokens(outbox, table, schema, delete).await
 }
 
-/// The state of an entity that occupies the key of a write, or a unique value that the write takes.
+/// The state of an entity that occupies the key or a unique value of a write.
 pub(crate) enum InTheWay {
-    /// The entity is gone meanwhile.
+    /// The entity has disappeared in the meantime.
     Gone,
     /// The entity has expired by the store's date.
     Expired(Row),
@@ -149,18 +148,18 @@ pub(crate) async fn find_in_the_way(
 /// A row that was read with the store's date.
 #[derive(Debug)]
 pub(crate) struct RowWithExpiredFlag {
-    /// The row: decrypted, or as it is stored if it cannot be.
+    /// The row, decrypted if possible, otherwise as it is stored.
     pub(crate) row: Row,
-    /// Whether it is a primary of the type that has expired. `false` for a row that does not open.
+    /// Whether it is a primary of the type that has expired. `false` for a row that cannot be decrypted.
     pub(crate) is_expired: bool,
 }
 
-/// Reads a row as a page, because a page brings the store's date: a client's clock never decides
-/// about a deletion. Of a wide entity, reads all parts in that request.
+/// Reads a row as a page, because a page contains the store's date. A client's clock never decides about a
+/// deletion. For a wide entity, reads all parts in the same request.
 ///
 /// # Errors
 ///
-/// `is_corrupt` for a wide entity that lacks a part.
+/// Fails with `is_corrupt` for a wide entity that lacks a part.
 pub(crate) async fn read_with_expired_flag(
     outbox: &Outbox,
     table: &str,
@@ -183,13 +182,13 @@ pub(crate) async fn read_with_expired_flag(
         outbox.store.sealing.open_one_row(table, row.clone(), ReadAs::Typed(schema), None).await;
     Ok(Some(match opened {
         Ok(row) => RowWithExpiredFlag { row, is_expired },
-        // A row that does not open is kept: its expiry cannot be trusted.
+        // Keep a row that cannot be decrypted, whose expiry cannot be trusted.
         Err(_) => RowWithExpiredFlag { row, is_expired: false },
     }))
 }
 
-/// Returns whether a primary of the type has expired by the store's date.
-// Without the store's date nothing counts as expired.
+/// Returns whether a primary of the type has expired by the store's date. Without a date, nothing counts as
+/// expired.
 fn is_expired(schema: &'static Schema, row: &Row, date: Option<Ticks>) -> bool {
     date.is_some_and(|date| schema.is_primary_expired(row, date))
 }

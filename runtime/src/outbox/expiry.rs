@@ -1,5 +1,5 @@
-//! Writes markers of expiry: one row for each hour and partition in which rows expire, written
-//! before the first such row, so that workers find the partition.
+//! Writes expiry markers: one row for each hour and partition in which rows expire. A marker is written before the
+//! first such row, and workers find the partition through it.
 
 use std::{
     collections::HashSet,
@@ -24,23 +24,22 @@ use crate::{
     store::backoff::ATTEMPTS,
 };
 
-/// The least time between the choice of a marker and the end of the marker's hour.
+/// The minimum time between the choice of a marker and the end of the marker's hour.
 const MIN_LEAD: Duration = Duration::from_secs(60);
 
-/// The time after which a client asks the store again what time it is there.
+/// After this time, a client asks the store for its time again.
 const ASK_AGAIN: Duration = Duration::from_secs(3600);
 
-/// Number of markers that are written at a time.
+/// The number of markers that are written concurrently.
 const MARKERS_AT_ONCE: usize = 32;
 
-/// The longest time for which a transaction may rely on markers.
+/// The maximum time for which a transaction may rely on markers.
 const MAX_RELIANCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Writes the markers for the rows that some effects write, unless this client knows them to be there.
-/// Returns the deadline by which these markers may be relied on; `None` if no row expires.
-// A worker deletes a marker one write deadline after its hour, by the store's time. So a row has to
-// be sent before the marker's hour ends; a row whose own hour has passed gets a marker of the
-// present hour.
+/// Writes the markers for the rows in some effects, unless this client knows that they exist. Returns the deadline
+/// until which these markers may be relied on, or `None` if no row expires. A worker deletes a marker one write
+/// deadline after its hour, by the store's time. A row must therefore be sent before the marker's hour ends, and a
+/// row whose own hour has passed gets a marker of the current hour.
 pub(crate) fn write_markers_of_effects<'w>(
     outbox: &'w Outbox,
     table: &'w str,
@@ -55,10 +54,10 @@ pub(crate) fn write_markers_of_effects<'w>(
     })
 }
 
-/// Writes the markers for rows of a table, given by type, PartitionKey and time of expiry; leaves
-/// out markers that this client knows to exist. Returns the deadline until which a transaction may
-/// rely on the markers, at most 24 hours from now; `None` without rows. Workers delete a marker after
-/// its hour, so the rows have to be sent before the first of the markers' hours ends.
+/// Writes the markers for rows of a table, given by type, PartitionKey and time of expiry. Skips markers that this
+/// client knows to exist. Returns the deadline until which a transaction may rely on the markers, at most 24 hours
+/// from now, or `None` without rows. Workers delete a marker after its hour, so the rows must be sent before the
+/// earliest of the markers' hours ends.
 pub(crate) async fn write_expiry_markers(
     outbox: &Outbox,
     table: &str,
@@ -82,24 +81,24 @@ pub(crate) async fn write_expiry_markers(
     let first_end =
         markers.iter().map(|marker| marker.hour.end_in_ticks()).min().unwrap_or(i64::MAX);
     let left = u64::try_from(first_end.saturating_sub(now.get())).unwrap_or(0);
-    // 100 ns are one tick.
+    // A tick is 100 ns.
     let left = Duration::from_nanos(left.saturating_mul(100)).min(MAX_RELIANCE);
-    // Counts from `now`, before the markers are written: the writes may take long, and workers delete a
-    // marker by its hour, however late it came.
+    // Counts from `now`, before the markers are written: the writes may take long, and workers delete a marker by
+    // its hour, however late it was written.
     let deadline = Deadline::after(left, outbox.clock.clone());
     let markers: Vec<_> = markers.into_iter().map(|marker| write_marker(outbox, marker)).collect();
     stream::iter(markers).buffer_unordered(MARKERS_AT_ONCE).try_collect::<()>().await?;
     Ok(Some(deadline))
 }
 
-/// Returns type, PartitionKey and time of expiry of the rows that an effect writes.
+/// Returns the type, PartitionKey and time of expiry of the rows in an effect.
 fn expiries_of_effect(effect: &Effect) -> Result<Vec<(&'static str, &str, Ticks)>> {
     let mut found = Vec::new();
     if let Some(schema) = effect.schema.filter(|schema| schema.can_expire()) {
         // A deletion leaves no row that could expire.
         let written = effect.primary.iter().filter(|operation| operation.verb() != Verb::Delete);
         for operation in written {
-            // A row that keeps its time has the marker that was written for it.
+            // A row that keeps its time already has a marker.
             for property in schema.expiry_properties() {
                 if let Some(ValueRef::DateTime(time)) = operation.row().get(property)? {
                     found.push((schema.entity_type, operation.row().partition_key(), time));
@@ -110,15 +109,15 @@ fn expiries_of_effect(effect: &Effect) -> Result<Vec<(&'static str, &str, Ticks)
     Ok(found)
 }
 
-/// Asks the store for its date, once for each process and hour. A clock that is hours off would
-/// choose markers whose hour has passed.
+/// Asks the store for its date, once per process and hour. With a clock that is hours off, a client would choose
+/// markers whose hour has passed.
 async fn ask_for_time(outbox: &Outbox) -> Result<()> {
     let asked = &outbox.expiry.asked;
     let find =
         |asked: &Option<Instant>| asked.filter(|asked| asked.elapsed() < ASK_AGAIN).map(|_| Ok(()));
     asked
         .find_or_run(find, async || {
-            // From now on each answer of the store corrects the estimate of its time.
+            // From now on, each answer of the store corrects the estimate of its time.
             outbox.store.is_time_watched.store(true, Ordering::Relaxed);
             let page = match read_empty_marker_page(outbox).await {
                 Err(error) if error.is_table_missing() => {
@@ -127,7 +126,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
                 }
                 page => page?,
             };
-            // A page without a date tells nothing of the store's time: the clock of this machine has to do.
+            // A page without a date says nothing about the store's time, so use the clock of this machine.
             if page.date.is_none() {
                 outbox.store.time.accept_local_time();
             }
@@ -137,7 +136,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
         .await
 }
 
-/// Reads a page of markers that is always empty; its date is the store's time.
+/// Reads a page of markers that is always empty, for its date, which is the store's time.
 async fn read_empty_marker_page(outbox: &Outbox) -> Result<Rows> {
     let filter = expiry_markers_before(Hour::hour_of(Ticks::MIN));
     let scan =
@@ -155,7 +154,7 @@ async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
         loop {
             match outbox.store.apply(&Batch::single(EXPIRY, insert.clone())?).await {
                 Ok(_) => break,
-                // Another process wrote it, or an earlier attempt.
+                // Another process or an earlier attempt wrote it.
                 Err(error) if error.row_exists() => break,
                 Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
                     outbox.store.create_table_if_not_exists(EXPIRY).await?;
@@ -165,7 +164,7 @@ async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
             }
             attempt += 1;
         }
-        // Noted only after the store confirmed the marker.
+        // Remember it only after the store confirmed the marker.
         *slot.lock_state() = true;
         Ok::<_, Error>(())
     })

@@ -1,5 +1,4 @@
-//! Remembers which markers of expiry a client has written, and when it last asked for the store's
-//! date.
+//! Remembers which expiry markers a client has written, and when it last asked for the store's date.
 
 use std::sync::Arc;
 
@@ -10,10 +9,10 @@ use crate::{
     single_flight::{SingleFlight, Slot},
 };
 
-/// Number of markers that a client remembers to have written.
+/// The number of written markers that a client remembers.
 const MAX_KNOWN_MARKERS: usize = 65_536;
 
-/// The markers of expiry that a client knows to exist.
+/// The expiry markers that a client knows to exist.
 #[derive(Debug, Default)]
 pub(crate) struct ExpiryMarkers {
     written: SingleFlight<ExpiryMarker, bool>,
@@ -22,8 +21,8 @@ pub(crate) struct ExpiryMarkers {
 }
 
 impl ExpiryMarkers {
-    /// Returns the cached state of a marker: `true` once the marker is known to exist. At 65,536
-    /// markers the client forgets all that no task uses; a forgotten marker is inserted once more.
+    /// Returns the cached state of a marker: `true` once the marker is known to exist. At 65,536 markers, the client
+    /// forgets all markers that no task uses. A forgotten marker is inserted again.
     pub(crate) fn slot_of_marker(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
         self.written.slot_of_key(marker, MAX_KNOWN_MARKERS, |_, _| false)
     }

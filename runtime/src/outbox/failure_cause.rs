@@ -1,4 +1,4 @@
-//! Tells why a transaction failed, by the role of the row at which it failed.
+//! Determines why a transaction failed, from the role of the row that failed.
 
 use crate::{
     address::RowAt,
@@ -9,29 +9,28 @@ use crate::{
     row::Row,
 };
 
-/// Why a transaction failed, by the row at which it failed.
+/// Why a transaction failed, according to the row that failed.
 pub(super) enum FailureCause<'t> {
-    /// The primary of the verb at that position failed under the caller's own condition.
+    /// The primary of the verb at this position failed under the caller's own condition.
     Caller(usize),
-    /// A local copy that the verb at that position inserts: a row with its key exists.
+    /// A local copy that the verb at this position inserts: a row with its key exists.
     OccupiedKey(usize, &'static Family, &'t Row),
-    /// An old local copy, with this RowKey, that was to be deleted does not exist.
+    /// An old local copy to be deleted, with this RowKey, does not exist.
     MissingCopy(String),
-    /// A part of a wide entity, which the verb at that position deletes whatever its ETag, is
-    /// missing.
+    /// A part of a wide entity, which the verb at this position deletes whatever its ETag, is missing.
     MissingPart(usize),
     /// Another writer changed a row after the plan was made from it.
     Race,
-    /// A dirty row exists already, or the fence is gone.
+    /// The dirty row already exists, or the fence is gone.
     OutboxRow(Role),
-    /// The dirty row at that position among the dirty rows is full: too much work of its primary is open.
+    /// The dirty row at this position among the dirty rows is full: too much work of its primary is open.
     WorkersBehind(usize),
-    /// The transaction as a whole, or a row for which no retry helps.
+    /// The transaction as a whole, or a row for which a retry does not help.
     Other,
 }
 
 impl<'t> FailureCause<'t> {
-    /// Finds the failed row by the error's position in the transaction, and returns why it failed.
+    /// Finds the failed row from the error's position in the transaction, and returns why it failed.
     pub(super) fn find_cause(
         error: &Error,
         transaction: &'t TransactionPlan,
@@ -52,14 +51,14 @@ impl<'t> FailureCause<'t> {
         match failed.role {
             Role::Primary(verb) => {
                 let reads_again = changes.get(verb).is_some_and(Change::reads_again);
-                // A verb of the caller's own ETag must report that the ETag is old. Others are planned again.
+                // With the caller's own ETag, the verb must report that the ETag is outdated. Others are planned again.
                 if raced && reads_again { Self::Race } else { Self::Caller(verb) }
             }
             Role::NewCopy(verb, family) if error.is_conflict() => {
                 Self::OccupiedKey(verb, family, failed.operation.row())
             }
             Role::NewCopy(verb, _) => Self::Caller(verb),
-            // An index that is being built, or a copy that was repaired away: nothing is left to delete.
+            // An index that is being built, or a copy that a repair removed: there is nothing to delete.
             Role::OldCopy if error.is_not_found() && raced => {
                 Self::MissingCopy(failed.operation.row().row_key().to_owned())
             }
@@ -74,9 +73,9 @@ impl<'t> FailureCause<'t> {
     }
 }
 
-/// Returns whether a dirty row is full, given the error and the verb of its write: it grows with each merge
-/// until the work of its primary is done. A transaction that is too large as a whole says nothing about
-/// open work, at whichever row it reached the limit.
+/// Returns whether a dirty row is full, from the error and the verb of its write. The row grows with each merge
+/// until the work of its primary is done. A transaction that is too large as a whole says nothing about open work,
+/// whichever row reached the limit.
 fn is_full(error: &Error, verb: Verb) -> bool {
     let is_of_request = matches!(
         error.service_code(),

@@ -1,5 +1,5 @@
-//! Writes the remote copies and lists of a transaction right after its commit, under the ETags that
-//! were read before the commit. Work that fails is left to a worker.
+//! Writes the remote copies and lists of a transaction immediately after its commit, under the ETags that were
+//! read before the commit. Work that fails is left to a worker.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,7 +27,7 @@ use crate::{
     store::lists::{ListsByAddress, check_blob_store_for_list, find_lists},
 };
 
-/// The remote copies and lists of one transaction, as they were before its commit.
+/// The remote copies and lists of one transaction, as read before its commit.
 #[derive(Debug)]
 pub(crate) struct FastPath {
     table: String,
@@ -38,44 +38,43 @@ pub(crate) struct FastPath {
     claim: Option<String>,
 }
 
-/// The remote copies of one entity of the transaction.
+/// The remote copies of one entity in the transaction.
 #[derive(Debug)]
 struct EntityWork {
     dirty: PlannedDirtyRow,
-    /// The copies as they were before the commit, in the order of the dirty row's changes. `None`
-    /// if they could not be read: a worker writes them then.
+    /// The copies as read before the commit, in the order of the dirty row's changes. `None` if they could not be
+    /// read, in which case a worker writes them.
     copies: Option<Vec<Option<Row>>>,
-    /// The ETag that the commit gave the primary; `None` before the commit, and if it deleted the
-    /// primary.
+    /// The primary's ETag from the commit. `None` before the commit, and if the commit deleted the primary.
     primary_etag: Option<ETag>,
     /// The dirty row's ETag after the commit, if the commit inserted it.
     dirty_etag: Option<ETag>,
 }
 
 impl FastPath {
-    /// Reads the copies and lists that a transaction will change, before the commit. Read failures
-    /// do not fail the write; they leave the work to a worker.
+    /// Reads the copies and lists that a transaction will change, before the commit. A failed read does not fail the
+    /// write, but leaves the work to a worker.
     pub(crate) async fn read_before_commit(
         outbox: &Outbox,
         table: &str,
         dirty: Vec<PlannedDirtyRow>,
     ) -> Self {
-        // The deadline counts from here: the copies are written under the ETags that are read now.
+        // The deadline counts from here, because the copies are written under the ETags that are read now.
         let deadline = outbox.start_deadline();
         let memberships = dirty.iter().flat_map(|dirty| &dirty.memberships);
         let lists = find_lists(&outbox.store, list_addresses(memberships)).await;
         let mut entities = Vec::new();
         for dirty in dirty {
             let copies = dirty.copy_changes.iter().map(|change| read_old_copy(outbox, change));
-            // A copy that cannot be read must not fail the write: a worker does the work then.
+            // A copy that cannot be read must not fail the write. A worker then does the work.
             let copies = try_join_all(copies).await.ok();
             entities.push(EntityWork { dirty, copies, primary_etag: None, dirty_etag: None });
         }
         Self { table: table.to_owned(), deadline, entities, lists, claim: None }
     }
 
-    /// Fails if this client has no store for a list or a blob that the transaction changes, so that
-    /// its work could not be done.
+    /// Fails if this client has no store for a list or a blob that the transaction changes and could not do the
+    /// work.
     pub(crate) async fn check_blob_store_if_needed(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty_rows_to_write().flat_map(|dirty| &dirty.memberships) {
             check_blob_store_for_list(&outbox.store, &membership.address.assume_list_address())
@@ -87,8 +86,8 @@ impl FastPath {
         }
     }
 
-    /// Fails if the transaction would encrypt a copy with the keys of another scope than its
-    /// primary's, and a program without keys may have chosen that scope.
+    /// Fails if the transaction would encrypt a copy with the keys of a different scope than its primary's, and a
+    /// program without keys may have chosen that scope.
     pub(crate) fn refuse_untrusted_copy_scopes(&self, outbox: &Outbox) -> Result<()> {
         for dirty in self.dirty_rows_to_write() {
             for change in &dirty.copy_changes {
@@ -110,12 +109,12 @@ impl FastPath {
         self.entities.is_empty()
     }
 
-    /// Returns the dirty rows that the transaction has to write.
+    /// Returns the dirty rows that the transaction must write.
     pub(crate) fn dirty_rows_to_write(&self) -> impl Iterator<Item = &PlannedDirtyRow> {
         self.entities.iter().map(|entity| &entity.dirty)
     }
 
-    /// Returns the unique keys that have to be claimed before the commit.
+    /// Returns the unique keys that must be claimed before the commit.
     pub(crate) fn unique_keys_to_claim(&self) -> Vec<WantedKey> {
         let mut wanted_keys = Vec::new();
         for (entity_at, entity) in self.entities.iter().enumerate() {
@@ -136,14 +135,14 @@ impl FastPath {
         wanted_keys
     }
 
-    /// Returns the unique keys that entities of the transaction give up, with their present owners.
+    /// Returns the unique keys that entities of the transaction release, with their current owners.
     pub(crate) fn released_keys(&self, table: &str, partition_key: &str) -> Vec<ReleasedKey> {
         let mut released_keys = Vec::new();
         for dirty in self.dirty_rows_to_write() {
             let primary = RowAt::new(table, partition_key, &dirty.primary);
             let is_released =
                 |change: &&CopyChange| change.kinds.copy.unique && change.wanted.is_none();
-            // A unique copy without a wanted row: the key is given up in this transaction.
+            // A unique copy without a wanted row: this transaction releases the key.
             released_keys.extend(dirty.copy_changes.iter().filter(is_released).map(|change| {
                 ReleasedKey { primary: primary.to_owned(), address: Some(change.address.clone()) }
             }));
@@ -151,9 +150,9 @@ impl FastPath {
         released_keys
     }
 
-    /// Notes that the transaction has inserted `reservation` under the key of a copy: the entity at
-    /// `position` later replaces the reservation by its copy. Any other entity of the transaction
-    /// forgets the row that it read under that key, so that it does not delete the reservation.
+    /// Records that the transaction has inserted `reservation` under the key of a copy. The entity at `position` later
+    /// replaces the reservation by its copy. Any other entity of the transaction forgets the row that it read under
+    /// that key, which keeps it from deleting the reservation.
     pub(crate) fn note_inserted_reservation(
         &mut self,
         position: (usize, usize),
@@ -166,7 +165,7 @@ impl FastPath {
             for (change_at, (copy, change)) in copies.iter_mut().zip(changes).enumerate() {
                 if (entity_at, change_at) == position {
                     *copy = Some(reservation.clone());
-                // The reservation took this row's place and its ETag.
+                // The reservation replaced this row and its ETag.
                 } else if change.address == *address {
                     *copy = None;
                 }
@@ -179,8 +178,8 @@ impl FastPath {
         self.claim = Some(id.to_owned());
     }
 
-    /// Sets the ETags that the commit gave an entity's primary and dirty row. `dirty_etag` is `None`
-    /// if the dirty row was there before the commit.
+    /// Sets the ETags that an entity's primary and dirty row have after the commit. `dirty_etag` is `None` if the
+    /// dirty row existed before the commit.
     pub(crate) fn set_committed_etags(
         &mut self,
         entity_at: usize,
@@ -193,22 +192,22 @@ impl FastPath {
         }
     }
 
-    /// Writes the lists and copies after the commit, then deletes the dirty rows that need no
-    /// second look. Fails with the last failure if any work is left to a worker.
+    /// Writes the lists and copies after the commit, then deletes the dirty rows that need no second look. If any work
+    /// is left to a worker, fails with the last failure.
     pub(crate) async fn write_after_commit(mut self, outbox: Arc<Outbox>) -> Result<()> {
         if !outbox.guards.guard_holds(Guard::DestinationFirst) {
             self.read_rows_again(&outbox).await?;
         }
         let (settled, failure) = self.finish_lists(&outbox).await;
-        // The lists go first, since a dirty row may be deleted only after everything that it names.
+        // Lists go first, because a dirty row may only be deleted after everything in it is written.
         for entity in &self.entities {
             self.finish_entity(&outbox, entity, &settled).await?;
         }
         failure.map_or(Ok(()), Err)
     }
 
-    /// Reads the copies and lists once more, after the commit. Only for simulations: in this order
-    /// an older version can overwrite a newer one.
+    /// Reads the copies and lists again, after the commit. Only for simulations: in this order, an older version can
+    /// overwrite a newer one.
     async fn read_rows_again(&mut self, outbox: &Outbox) -> Result<()> {
         let memberships = self.entities.iter().flat_map(|entity| &entity.dirty.memberships);
         self.lists = find_lists(&outbox.store, list_addresses(memberships)).await;
@@ -216,7 +215,7 @@ impl FastPath {
             let changes = entity.dirty.copy_changes.iter();
             let read = changes.map(|change| outbox.store.read_row(change.address.as_row_at()));
             let read = try_join_all(read).await?;
-            // Where the second read finds nothing, the first reading stays.
+            // If the second read finds nothing, keep the first.
             for (copy, read) in entity.copies.iter_mut().flatten().zip(read) {
                 *copy = read.or(copy.take());
             }
@@ -224,15 +223,15 @@ impl FastPath {
         Ok(())
     }
 
-    /// Writes every remote list once, for all entities. Returns the memberships that no delayed
-    /// writer can undo, and the last failure.
+    /// Writes every remote list once, for all entities. Returns the memberships that no delayed writer can undo, and
+    /// the last failure.
     async fn finish_lists(&self, outbox: &Outbox) -> (Vec<&ListMembership>, Option<Error>) {
         let with_dirty = || {
             self.dirty_rows_to_write()
                 .flat_map(|dirty| dirty.memberships.iter().map(move |one| (dirty, one)))
         };
         let all: Vec<&ListMembership> = with_dirty().map(|(_, membership)| membership).collect();
-        // Entries that are there already are written once more, which stops older writers.
+        // Write even entries that already exist, which stops older writers.
         let written = write_lists(outbox, &self.deadline, &self.lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
         let mut late: BTreeMap<ListAddress, Vec<(&PlannedDirtyRow, &ListMembership)>> =
@@ -243,9 +242,9 @@ impl FastPath {
                 Some(Ok(write)) if is_membership_settled(outbox, membership, *write) => {
                     settled.push(membership)
                 }
-                // Written, but a delayed writer could undo it: the dirty row stays.
+                // Written, but a delayed writer could undo it. Keep the dirty row.
                 Some(Ok(_)) => {}
-                // Writers of one list meet often, so that one more attempt is worth it.
+                // Writers of one list collide often, so make another attempt.
                 Some(Err(error)) if error.lost_race() => {
                     late.entry(address).or_default().push((dirty, membership));
                 }
@@ -269,8 +268,8 @@ impl FastPath {
         (settled, failure)
     }
 
-    /// Writes the copies of one entity and deletes its old blobs. Then deletes its dirty row,
-    /// unless a change needs a second look.
+    /// Writes the copies of one entity and deletes its old blobs. Then deletes its dirty row, unless a change needs a
+    /// second look.
     async fn finish_entity(
         &self,
         outbox: &Outbox,
@@ -283,19 +282,19 @@ impl FastPath {
             writes.map(|(change, copy)| self.write_copy(outbox, entity, change, copy.as_ref())),
         )
         .await?;
-        // Deleted last: until then a copy may still hold the name.
+        // Deleted last: until then a copy may still contain the name.
         let owner = RowAt::new(&self.table, &entity.dirty.partition_key, &entity.dirty.primary);
         for name in
             entity.dirty.old_blobs.iter().filter_map(|old| own_blob_name(outbox, owner, old))
         {
             self.deadline.run_request(delete_blob(outbox, name)).await?;
         }
-        // A dirty row that was there before names work of other writers: it is a worker's to delete.
+        // An existing dirty row contains work of other writers, so a worker deletes it.
         let Some(dirty_etag) = &entity.dirty_etag else { return Ok(()) };
         let is_settled =
             |membership: &ListMembership| settled.iter().any(|one| std::ptr::eq(*one, membership));
-        // A copy that was deleted could be inserted again by a delayed writer, since no ETag is left
-        // to stop it. The dirty row stays for a worker's second look.
+        // A delayed writer could insert a deleted copy again, because there is no ETag to stop it. Keep the dirty
+        // row for a worker's second look.
         if !are_written.into_iter().all(|is_written| is_written)
             || !entity.dirty.memberships.iter().all(is_settled)
         {
@@ -308,8 +307,8 @@ impl FastPath {
         outbox.store.apply(&Batch::single(&self.table, delete)?).await.map(drop)
     }
 
-    /// Writes or deletes one copy. Returns `true` if the copy exists and was written under a
-    /// condition; `false` if it was deleted or not touched.
+    /// Writes or deletes one copy. Returns `true` if the copy exists and was written under a condition, and `false` if
+    /// it was deleted or not touched.
     async fn write_copy(
         &self,
         outbox: &Outbox,
@@ -321,18 +320,18 @@ impl FastPath {
         let owner = RowAt::new(&self.table, partition_key, primary);
         let CopyChange { address, kinds, wanted, .. } = change;
         let claim = found.map(reserving_claim).transpose()?.flatten();
-        // The transaction whose claim it is may still come, and needs its reservation.
+        // The transaction that owns the claim may still arrive, and needs its reservation.
         let is_claimed_by_other = claim.is_some() && claim != self.claim.as_deref();
         // Overwriting it would give the key away before that transaction is decided.
         if is_claimed_by_other && outbox.guards.guard_holds(Guard::ClaimLeft) {
             return Err(left_to_worker());
         }
-        // Without its ETag the row would be written under no condition.
+        // Without an ETag, the row would be written unconditionally.
         if found.is_some_and(|found| found.etag().is_none()) {
             return Err(left_to_worker());
         }
         let wanted = wanted.as_ref().zip(entity.primary_etag.as_ref());
-        // Without the primary's ETag the copy could not say which version it was derived from.
+        // Without the primary's ETag, the copy could not record the version it was derived from.
         if change.wanted.is_some() != wanted.is_some() {
             return Err(left_to_worker());
         }
@@ -351,21 +350,20 @@ impl FastPath {
                 CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
                 CopyStep::Claimed | CopyStep::Occupied => return Err(left_to_worker()),
             };
-        // The write is conditional: on the ETag of before the commit, or on the key's absence.
+        // The write is conditional, either on the ETag from before the commit or on the key's absence.
         let operation = outbox.guards.keep_remote_condition_if_guarded(operation)?;
         self.deadline.write_copy(&outbox.store, &address.row.table, *kinds, operation).await?;
         Ok(is_there)
     }
 }
 
-/// Returns the address of the list that each membership, the wanted or unwanted entry of a primary,
-/// is about.
+/// Returns the address of the list for each membership, which is the wanted or unwanted entry of a primary.
 fn list_addresses<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListAddress> {
     memberships.map(|membership| membership.address.assume_list_address()).collect()
 }
 
-/// Reads a copy that the primary had before the change. A copy that it did not have counts as
-/// absent; the insert that follows fails if a row is there.
+/// Reads a copy that the primary had before the change. A copy that it did not have counts as absent, and the
+/// later insertion fails if there is a row.
 async fn read_old_copy(outbox: &Outbox, change: &CopyChange) -> Result<Option<Row>> {
     if !change.was_there {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Keeps the claims of a group of changes while refused changes are taken out of it, so that the changes that
-//! are left are sent again with the values that they have reserved.
+//! Keeps the claims of a group while refused changes are removed from it. The remaining changes are then sent again
+//! with the values that they have reserved.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The claims of the last commit of a group, which was refused because of one change.
+/// The claims of a group's last commit, which was refused because of one change.
 ///
-/// Without them, a group of `n` changes that are all refused would reserve and give back `n * n / 2` values.
+/// Without them, a group of `n` changes that are all refused would reserve and release `n * n / 2` values.
 #[derive(Debug, Default)]
 pub(crate) struct KeptClaims {
     claims: Mutex<Option<Box<ClaimWithReservations>>>,
-    /// Claims of other writers for which an earlier commit of the group has waited in vain.
+    /// Claims of other writers that an earlier commit of the group has waited for in vain.
     pub(crate) outlasting: OutlastingClaims,
 }
 
@@ -25,7 +25,7 @@ impl KeptClaims {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the claims of the commit before.
+    /// Takes the claims of the previous commit.
     pub(crate) fn take_claims(&self) -> Option<ClaimWithReservations> {
         self.lock_claims().take().map(|claims| *claims)
     }
@@ -35,8 +35,8 @@ impl KeptClaims {
         *self.lock_claims() = Some(Box::new(claims));
     }
 
-    /// Returns whether the claims of a transaction that failed can serve the next one: the store refused one
-    /// change, and has certainly written nothing.
+    /// Returns whether the claims of a failed transaction can be used for the next one: the store refused one change
+    /// and has certainly written nothing.
     pub(crate) fn can_keep<T>(claims: &ClaimWithReservations, sent: &Result<T>) -> bool {
         let Err(error) = sent else { return false };
         error.is_certainly_not_executed()
@@ -45,7 +45,7 @@ impl KeptClaims {
             && claims.may_go_on()
     }
 
-    /// Notes the failure of a commit: the next one does not wait for the claim that was in the way until the end.
+    /// Records the failure of a commit. The next commit does not wait for the claim that blocked it until the end.
     pub(crate) fn note_failure(&self, error: &Error, in_the_way: &SharedBlockingClaim) {
         if error.is_contended()
             && let Some(id) = in_the_way.claim_id()
@@ -54,10 +54,10 @@ impl KeptClaims {
         }
     }
 
-    /// Gives back what is reserved, and deletes the claim.
+    /// Releases the reservations and deletes the claim.
     pub(crate) async fn release_all(&self, outbox: &Outbox) {
         if let Some(claims) = self.take_claims() {
-            // The last transaction under the claim failed for certain.
+            // The last transaction under the claim has certainly failed.
             claims.release_keys(outbox, true).await;
         }
     }

@@ -1,6 +1,6 @@
-//! Locks for rows and remote lists. Writers of one client that read before they write take turns, so that
-//! they do not lose races to each other. ETags alone keep writers of other clients apart, and writers that
-//! lost a lock or waited too long for one: locks only save requests.
+//! Locks for rows and remote lists. Writers of one client that read before they write take turns, to avoid losing
+//! races to each other. Locks only save requests. Correctness depends on ETags, which also protect against writers
+//! of other clients and writers that lost a lock or waited too long for one.
 
 use std::{
     collections::{HashMap, hash_map::RandomState},
@@ -16,21 +16,21 @@ use crate::{
     turn::{Turn, Worker},
 };
 
-/// The longest wait for one lock: a writer may wait that long for slow answers of the store.
+/// The maximum wait for one lock. A writer may wait this long for slow answers of the store.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The locks that writers have or wait for.
+/// The locks that writers hold or wait for.
 #[derive(Debug, Default)]
 pub(crate) struct KeyedLocks {
     turns: Mutex<HashMap<LockKey, Arc<Turn>>>,
     hasher: RandomState,
 }
 
-/// A hash of what a lock is for. Rows and lists with equal hashes share a lock, which costs time only.
+/// A hash of what a lock protects. Rows and lists with equal hashes share a lock, which only costs time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LockKey(u64);
 
-/// The use of a lock by one writer, which has it or waits for it. The lock is kept while it has users.
+/// The use of a lock by one writer, which holds it or waits for it. The lock exists while it is used.
 struct LockUse<'l> {
     locks: &'l KeyedLocks,
     key: LockKey,
@@ -40,7 +40,7 @@ struct LockUse<'l> {
 impl KeyedLocks {
     /// Returns the key of the lock for a row of a table, given by PartitionKey and RowKey.
     pub(crate) fn key_of_row(&self, table: &str, keys: (&str, &str)) -> LockKey {
-        // In lower case for every store: two tables that share a lock lose only time.
+        // Lower case for every store, because two tables that share a lock only lose time.
         LockKey(self.hasher.hash_one(("row", table.to_ascii_lowercase(), keys)))
     }
 
@@ -49,10 +49,10 @@ impl KeyedLocks {
         LockKey(self.hasher.hash_one(("list", list)))
     }
 
-    /// Waits for the locks, and runs `work` while it has them; without locks, only runs `work`.
+    /// Waits for the locks and runs `work` while holding them. Without locks, only runs `work`.
     ///
-    /// A writer that was woken and then not polled for a second loses its locks to one of the writers that
-    /// wait. A writer that has waited for a minute goes on without the lock.
+    /// A writer that was woken but not polled for a second loses its locks to a waiting writer. A writer that has waited
+    /// for a minute continues without the lock.
     pub(crate) async fn run_with_locks<T>(
         &self,
         mut keys: Vec<LockKey>,
@@ -62,7 +62,7 @@ impl KeyedLocks {
         if keys.is_empty() {
             return work.await;
         }
-        // One order for all writers: two writers of several rows cannot wait for each other.
+        // All writers use the same order, so two writers of several rows cannot deadlock.
         keys.sort_unstable();
         keys.dedup();
         let uses: Vec<LockUse<'_>> = keys.into_iter().map(|key| self.use_lock(key)).collect();
@@ -90,7 +90,7 @@ impl KeyedLocks {
 impl Drop for LockUse<'_> {
     fn drop(&mut self) {
         let mut turns = self.locks.lock_turns();
-        // The map and this use: nobody else has the lock or waits for it.
+        // Only the map and this use are left: nobody else holds the lock or waits for it.
         if Arc::strong_count(&self.turn) == 2 {
             turns.remove(&self.key);
         }
@@ -156,7 +156,7 @@ mod tests {
         let began = Instant::now();
         hold(&locks, "Staff", &["2"], at_once()).await;
         assert_eq!(began.elapsed(), LONGEST_STALL);
-        // The lock is another's or free, so that nobody waits for the first one again.
+        // The lock is free or has another holder, so nobody waits for the first one again.
         hold(&locks, "Staff", &["2"], at_once()).await;
         assert_eq!(began.elapsed(), LONGEST_STALL);
         first.await;

@@ -1,4 +1,4 @@
-//! The keys of unique remote indexes that one transaction takes and releases.
+//! The keys of unique remote indexes that a transaction takes and releases.
 
 use crate::{
     address::RowAddress, entity::CopyAndPrimaryFamily, plan::outbox::CopyAddress, row::Row,
@@ -7,8 +7,8 @@ use crate::{
 /// A unique key that a transaction takes for an entity.
 #[derive(Debug, Clone)]
 pub(crate) struct WantedKey {
-    /// The position of the entity among the transaction's dirty rows, and of the copy among the
-    /// entity's copy changes.
+    /// The position of the entity among the transaction's dirty rows, and of the copy among the entity's copy
+    /// changes.
     pub(crate) position: (usize, usize),
     pub(crate) address: CopyAddress,
     pub(crate) kinds: CopyAndPrimaryFamily,
@@ -18,16 +18,16 @@ pub(crate) struct WantedKey {
 }
 
 impl WantedKey {
-    /// Returns whether both are the same key, wanted for the same entity.
+    /// Returns whether both are the same key wanted for the same entity.
     pub(crate) fn is_same_key(&self, other: &Self) -> bool {
         self.address == other.address && self.primary == other.primary
     }
 }
 
-/// A unique key that an entity gives up.
+/// A unique key that an entity releases.
 #[derive(Debug, Clone)]
 pub(crate) struct ReleasedKey {
     pub(crate) primary: RowAddress,
-    /// The key that is given up; `None` for all keys of an entity that moves away.
+    /// The released key, or `None` for all keys of an entity that moves away.
     pub(crate) address: Option<CopyAddress>,
 }

@@ -1,5 +1,4 @@
-//! Keeps the entity types that a client knows, to find the type and index that an outbox row names
-//! as text.
+//! The entity types that a client knows, through which it finds the type and index that an outbox row names.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -11,34 +10,33 @@ use crate::{
     plan::outbox::CopyAddress,
 };
 
-/// The schemas of the entity types that a client knows, newest version first. A client knows a type
-/// after it opened the type's table, gave it to a worker ([`Worker::with`](crate::Worker::with)), or
-/// planned a write of an entity that needs a dirty row.
+/// The schemas of the entity types that a client knows, newest version first. A client knows a type once it has
+/// opened the type's table, registered it with a worker ([`Worker::with`](crate::Worker::with)), or planned a
+/// write of an entity that needs a dirty row.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTypes(RwLock<Vec<&'static Schema>>);
 
 impl KnownTypes {
-    /// Adds one version of a type, unless it is known.
+    /// Adds a version of a type, unless it is known.
     pub(crate) fn add_type(&self, schema: &'static Schema) {
-        // Most calls add a known type: a read lock is enough for them.
+        // Most calls add a known type, for which a read lock is enough.
         let is_known =
             |types: &[&'static Schema]| types.iter().any(|known| known.is_same_type(schema));
         if is_known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
         let mut types = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Asked again under the write lock: another task may have added it in between.
+        // Check again under the write lock, because another task may have added it in between.
         if !is_known(&types) {
             types.push(schema);
-            // The newest version can read rows of all older ones, so that it must be found first.
+            // The newest version can read rows of all older ones and must be found first.
             types.sort_by_key(|schema| std::cmp::Reverse(schema.version));
         }
     }
 
-    /// Returns the type and the index that the address of a copy names, if they are known. The
-    /// address is that of a row in `home`, the primary's table.
-    // An address in any other table than the index's own is unknown. Whoever can write one table
-    // could otherwise have a worker change rows of a table that is closed to them.
+    /// Returns the type and the index in the address of a copy, if they are known. The address is in a row of `home`,
+    /// the primary's table. An address in any table except the index's own is unknown. Otherwise, somebody who can
+    /// write one table could make a worker change rows in a table that they have no access to.
     pub(crate) fn type_of_copy(
         &self,
         home: &str,
@@ -56,8 +54,8 @@ impl KnownTypes {
         })
     }
 
-    /// Returns the type whose remote list an address names; `None` if the type is not known. `home`
-    /// is the table of the row that holds the address.
+    /// Returns the type whose remote list an address refers to, if it is known. `home` is the table of the row that
+    /// contains the address.
     pub(crate) fn type_of_list(
         &self,
         home: &str,
@@ -76,7 +74,7 @@ impl KnownTypes {
         })
     }
 
-    /// Returns the number of versions of types that are known.
+    /// Returns the number of known type versions.
     pub(crate) fn type_version_count(&self) -> usize {
         self.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -91,16 +89,15 @@ impl KnownTypes {
         self.find_in_versions(|schema| is_met(schema).then_some(())).is_some()
     }
 
-    /// Returns the first value that `look` finds in the known versions of all types, those with the
-    /// highest version number first.
+    /// Returns the first value that `look` finds in the known versions of all types, highest versions first.
     fn find_in_versions<T>(&self, look: impl Fn(&'static Schema) -> Option<T>) -> Option<T> {
         let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| look(schema))
     }
 }
 
-/// Returns a function that tells whether an address is in the table that an index or list declares.
-/// Without a declared table, the address has to be in `home`, the primary's table.
+/// Returns a function that checks whether an address is in the table that an index or list declares. Without a
+/// declared table, the address must be in `home`, the primary's table.
 fn is_own_address<'a>(
     home: &'a str,
     address: &'a CopyAddress,
@@ -108,7 +105,7 @@ fn is_own_address<'a>(
     case: TableCase,
 ) -> impl Fn(Option<&str>) -> bool + 'a {
     move |declared| {
-        // Without this a forged dirty row could have a worker write into any table.
+        // Otherwise, a forged dirty row could make a worker write into any table.
         case.is_same_table(&table_beside(declared, home), &address.row.table)
             || !guards.guard_holds(Guard::OwnTable)
     }
@@ -121,7 +118,7 @@ mod tests {
     use super::KnownTypes;
     use crate::entity::Schema;
 
-    /// Returns a schema at an address of its own.
+    /// Returns a schema with its own address.
     fn schema(type_id: fn() -> TypeId) -> &'static Schema {
         Box::leak(Box::new(Schema { type_id, ..Schema::NONE }))
     }

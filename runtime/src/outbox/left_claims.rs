@@ -1,6 +1,5 @@
-//! Remembers the claims that dropped or failed writes of this client have left alive. If such a
-//! claim blocks a later write of this client, that write marks the claim dead at once and does not
-//! wait for it.
+//! Remembers the claims that dropped or failed writes of this client have left alive. If such a claim blocks a
+//! later write of this client, that write marks the claim dead immediately instead of waiting for it.
 
 use std::{
     collections::VecDeque,
@@ -18,24 +17,24 @@ use crate::{
     store::rows::Store,
 };
 
-/// Number of claims that a client remembers. A writer whose older claim is in its way waits for it, as
-/// for the claim of another client.
+/// The number of claims that a client remembers. A writer that is blocked by an older one waits for it, as for
+/// another client's claim.
 const MOST: usize = 1_000;
 
-/// A claim row and where it is.
+/// A claim row and its place.
 #[derive(Debug, Clone)]
 pub(crate) struct ClaimRow {
     pub(crate) table: String,
     pub(crate) partition_key: String,
     pub(crate) id: String,
-    /// The ETag of the living claim.
-    // Never absent: the transaction's deletion and the mark would take place under no condition.
+    /// The ETag of the live claim. Never absent, because the transaction's deletion and the mark would then be
+    /// unconditional.
     pub(crate) etag: ETag,
 }
 
 impl ClaimRow {
-    /// Marks the claim dead under its known ETag. If the claim's transaction is still on its way, the
-    /// transaction fails because the claim has changed.
+    /// Marks the claim dead under its known ETag. If the claim's transaction arrives later, it fails because the claim
+    /// has changed.
     pub(crate) async fn mark_dead(&self, store: &Store) -> Result<()> {
         let seen = Condition::Match(self.etag.clone());
         let mark = mark_claim_dead(&self.partition_key, &self.id, seen)?;
@@ -49,8 +48,8 @@ impl ClaimRow {
     }
 }
 
-/// The claims that writers of this client have left alive, the newest last: the write was dropped, or
-/// could not mark its claim dead after a failure. No writer needs them any more.
+/// The claims that writers of this client have left alive, newest last. Their write was dropped, or could not mark
+/// its claim dead after a failure. No writer needs them.
 #[derive(Debug, Default)]
 pub(crate) struct LeftClaims(Mutex<VecDeque<ClaimRow>>);
 
@@ -67,7 +66,7 @@ impl LeftClaims {
         claims.push_back(claim);
     }
 
-    /// Returns the claim with that id; `None` if no writer of this client has left it.
+    /// Returns the claim with this id, if a writer of this client has left it.
     pub(crate) fn find_claim(&self, id: &str) -> Option<ClaimRow> {
         self.lock_claims().iter().find(|claim| claim.id == id).cloned()
     }
@@ -78,8 +77,8 @@ impl LeftClaims {
     }
 }
 
-/// The claim row of a write that is under way. Dropping it while the claim is alive adds the claim to
-/// those that were left.
+/// The claim row of a write in progress. If it is dropped while the claim is alive, the claim is added to the left
+/// claims.
 #[derive(Debug)]
 pub(crate) struct ClaimLeftOnDrop {
     pub(crate) row: ClaimRow,
@@ -88,12 +87,12 @@ pub(crate) struct ClaimLeftOnDrop {
 }
 
 impl ClaimLeftOnDrop {
-    /// Takes a claim row into use.
+    /// Starts using a claim row.
     pub(crate) fn new(row: ClaimRow, left: Arc<LeftClaims>) -> Self {
         Self { row, left, is_over: AtomicBool::new(false) }
     }
 
-    /// Notes that the row is deleted or marked dead, so that it is in nobody's way.
+    /// Records that the row is deleted or marked dead and no longer blocks any write.
     pub(crate) fn note_over(&self) {
         self.is_over.store(true, Ordering::Release);
     }

@@ -1,7 +1,7 @@
-//! Writes a remote list again if another writer was first, in the order of a worker's pass: reads the
-//! list, then the primaries, then writes the list under the version that was read.
+//! Writes a remote list again if another writer was first. Uses the order of a worker's pass: reads the list, then
+//! the primaries, then writes the list under the version that was read.
 //!
-//! This only saves time: a worker does what is not done here.
+//! This only saves time, because a worker does what is not done here.
 
 use super::{
     remote_list::{ListAfterWrite, write_lists},
@@ -19,20 +19,19 @@ use crate::{
     },
 };
 
-/// Number of attempts at one list before it is left to a worker.
+/// The number of attempts at one list before it is left to a worker.
 const ATTEMPTS: u32 = 4;
 
-/// Reads a list and some primaries again, and writes the primaries' entries into the list, after an
-/// earlier write lost a race. `late` holds the memberships (entries to add or remove) that the
-/// earlier write lost, each with the dirty row of its primary. Returns the memberships as the
-/// primaries have them now, and the outcome of the write.
+/// Reads a list and some primaries again after an earlier write lost a race, and writes the primaries' entries into
+/// the list. `late` contains the memberships (entries to add or remove) that the earlier write lost, each with the
+/// dirty row of its primary. Returns the current memberships of the primaries, and the outcome of the write.
 pub(crate) async fn write_list_again(
     outbox: &Outbox,
     table: &str,
     address: &ListAddress,
     late: &[(&PlannedDirtyRow, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListAfterWrite)> {
-    // Only one of the writers that meet at a list can win: those of one client take turns.
+    // Only one of the writers that collide at a list can win, so writers of one client take turns.
     let lock = vec![outbox.locks.key_of_list(address)];
     let write = write_list_in_turn(outbox, table, address, late);
     outbox.locks.run_with_locks(lock, write).await
@@ -45,10 +44,10 @@ async fn write_list_in_turn(
     late: &[(&PlannedDirtyRow, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListAfterWrite)> {
     let written = backoff::retry(&outbox.store.random, ATTEMPTS, || async {
-        // A new deadline at each attempt, since list and primaries are read again.
+        // Each attempt has a new deadline, because it reads list and primaries again.
         let deadline = outbox.start_deadline();
-        // The list is read before the primaries. In the other order, a list that was written in between from
-        // a newer primary would be overwritten.
+        // Read the list before the primaries. In the other order, this could overwrite a list that was written in
+        // between from a newer primary.
         let lists = find_lists(&outbox.store, vec![address.clone()]).await;
         if let Some(Err(error)) = lists.get(address) {
             return Err(error.clone());
@@ -63,7 +62,7 @@ async fn write_list_in_turn(
         let all: Vec<&ListMembership> = current.iter().collect();
         match write_lists(outbox, &deadline, &lists, &all, true).await.remove(address) {
             Some(Ok(written)) => Ok(Attempt::Done((current, written))),
-            // Raced again: a writer of another client was first.
+            // Lost again: a writer of another client was first.
             Some(Err(error)) if error.lost_race() => Ok(Attempt::Raced),
             Some(Err(error)) => Err(error),
             None => Err(left_to_worker()),
@@ -76,7 +75,7 @@ fn left_to_worker() -> Error {
     Error::new(ErrorKind::Contended, "the list was left to a worker")
 }
 
-/// Reads a primary and returns the membership that its entry should have now.
+/// Reads a primary and returns the membership that its entry should currently have.
 async fn current_membership(
     outbox: &Outbox,
     table: &str,
@@ -90,7 +89,7 @@ async fn current_membership(
         (Some(primary), Some(schema)) => {
             derive_stored_primary(&outbox.store, table, schema, &primary).await?
         }
-        // A primary that is gone, or of an unknown type, derives no entry.
+        // A primary that is gone or has an unknown type derives no entry.
         _ => None,
     };
     let case = outbox.store.table_case();

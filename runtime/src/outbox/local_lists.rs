@@ -11,8 +11,7 @@ use crate::{
     store::lists::read_local_list,
 };
 
-/// Reads every local list that the effects change. Returns each list with its change, by the RowKey of its
-/// head.
+/// Reads every local list that the effects change. Returns each list with its change, by the RowKey of its head row.
 pub(super) async fn read_changed_lists(
     outbox: &Outbox,
     table: &str,

@@ -1,12 +1,12 @@
-//! Creates the table of a period where the first entity of that period is written.
+//! Creates the table of a period when the first entity of that period is written.
 
 use super::state::Outbox;
 use crate::{
     entity::Schema, error::Result, guard::Guard, plan::Change, store::dated::create_dated_table,
 };
 
-/// Creates the missing table of changes that insert into a dated table. Returns `false` without an
-/// insert or a dated table: an entity to change or delete cannot be in a missing table.
+/// Creates the missing table of changes that insert into a dated table. Returns `false` without an insert or a dated
+/// table: an entity to change or delete cannot be in a missing table.
 pub(super) async fn make_dated_table(
     outbox: &Outbox,
     table: &str,
@@ -20,11 +20,11 @@ pub(super) async fn make_dated_table(
     }
 }
 
-/// Creates a table if its name is that of a dated table of the entity; returns `false` if it is not.
+/// Creates a table if `table` is one of the entity's dated tables. Returns `false` otherwise.
 ///
 /// # Errors
 ///
-/// `is_not_found`, naming the floor, for a table below it.
+/// Fails with `is_not_found` and the floor for a table below the floor.
 pub(crate) async fn create_table_of_period(
     outbox: &Outbox,
     schema: &'static Schema,
@@ -34,6 +34,6 @@ pub(crate) async fn create_table_of_period(
     let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
     let reads_floor = outbox.guards.guard_holds(Guard::FloorRead);
     create_dated_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
-    // A table that another writer made meanwhile serves too.
+    // A table that another writer created in the meantime is fine.
     Ok(true)
 }

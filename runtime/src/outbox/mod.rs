@@ -1,9 +1,8 @@
-//! The writer's side of the outbox: the rows that a writer adds to the entity's own transaction to
-//! record work in other partitions, and the remote writes that the writer makes right after the
-//! commit.
+//! The writer's side of the outbox: the rows that a writer adds to the entity's own transaction to record work in
+//! other partitions, and the remote writes immediately after the commit.
 //!
-//! The rules, and the reason for each, are in `docs/outbox.md`. A file uses only the files whose
-//! `mod` lines stand above its own.
+//! The rules and the reasons for them are in `docs/outbox.md`. A file uses only files whose `mod` lines come before
+//! its own.
 
 pub(crate) mod options;
 pub(crate) mod background;

@@ -1,4 +1,4 @@
-//! Decides what to do about a row that occupies a unique key which an entity wants.
+//! Decides what to do about a row that occupies a unique key that an entity wants.
 
 use super::{blocking_claim::BlockingClaim, keys::ReleasedKey, state::Outbox};
 use crate::{
@@ -12,25 +12,24 @@ use crate::{
     store::derive::{ClaimState, OwnerHoldsKey, find_owner_holding_key, read_claim},
 };
 
-/// The action to take on the row that occupies a wanted key.
+/// The action for a row that occupies a wanted key.
 pub(crate) enum OccupiedKeyAction {
-    /// Put the claim on this row: it is the entity's own (`None`), or that of an entity which
-    /// releases the key in the same transaction or move.
+    /// Put the claim on this row. It belongs to the entity itself (`None`), or to an entity that releases the key in
+    /// the same transaction or move.
     TakeOver(Option<RowAddress>),
-    /// Send this deletion, since no entity derives the key any more, then try again.
+    /// Send this deletion, because no entity derives the key any longer, and try again.
     Remove(Operation),
-    /// Try again once this claim is over: another write of the same entity, or of one that releases the
-    /// key, is under way.
+    /// Try again once this claim has ended. Another write of the same entity, or of one that releases the key, is in
+    /// progress.
     Busy(BlockingClaim),
-    /// Report this violation: another entity's write is pending and may still fail, which frees the
-    /// key.
+    /// Report this violation. Another entity's write is pending and may still fail, which would free the key.
     Pending(Error),
-    /// Report this violation: another entity, at this address, holds the key. `None` if the row does
-    /// not tell whose it is.
+    /// Report this violation. Another entity, at this address, holds the key. `None` if the row does not contain its
+    /// owner.
     Violation(Error, Option<RowAddress>),
 }
 
-/// A wanted key that is occupied, and the entity that wants it.
+/// An occupied key, and the entity that wants it.
 pub(crate) struct OccupiedKey<'c> {
     pub(crate) outbox: &'c Outbox,
     pub(crate) table: &'c str,
@@ -51,8 +50,8 @@ impl OccupiedKey<'_> {
         };
         let case = self.outbox.store.table_case();
         let is_own = owner.as_row_at().is_same_row(self.primary, case);
-        // The claim is read before its owner: a claim that does not exist any more was resolved
-        // before, and the owner shows the result.
+        // Read the claim before its owner: a claim that no longer exists was resolved earlier, and the owner shows
+        // the result.
         if let Some(id) = reserving_claim(found)? {
             let (state, claim) = read_claim(&self.outbox.store, owner.as_row_at(), id).await?;
             let is_unmarked = self.outbox.guards.has_mutation(Mutation::LeftClaimUnmarked)
@@ -71,7 +70,7 @@ impl OccupiedKey<'_> {
         if is_own && previous.is_none() {
             return Ok(OccupiedKeyAction::TakeOver(None));
         }
-        // A row that was taken over under a claim that is dead may still belong to its previous owner.
+        // A row that was taken over under a dead claim may still belong to its previous owner.
         for named in [owner].into_iter().chain(previous) {
             let Some(holder) = self.find_holder(named.as_row_at()).await? else { continue };
             let may_take_over = self.is_released_by(holder.as_row_at())
@@ -84,7 +83,7 @@ impl OccupiedKey<'_> {
                 }
             });
         }
-        // The owners were read after this row, so that the ETag proves that the row is still nobody's.
+        // The owners were read after this row, so its ETag proves that it still has no owner.
         let seen = Condition::for_etag(found.etag());
         let delete = Operation::delete(found.partition_key(), found.row_key(), seen)?;
         Ok(OccupiedKeyAction::Remove(delete))
@@ -102,8 +101,7 @@ impl OccupiedKey<'_> {
         })
     }
 
-    /// Returns the entity that holds the key, if `named` does. An entity that cannot be read counts
-    /// as holding it.
+    /// Returns the entity that holds the key, if it is `named`. An entity that cannot be read counts as holding it.
     async fn find_holder(&self, named: RowAt<'_>) -> Result<Option<RowAddress>> {
         match find_owner_holding_key(&self.outbox.store, named, self.kinds.schema, self.address)
             .await
@@ -118,8 +116,8 @@ impl OccupiedKey<'_> {
         }
     }
 
-    /// Returns the violation that names `entity` as holder. `holder` is the text about the holder
-    /// in the error's message; its `{}` is replaced by the keys of `entity`.
+    /// Returns the violation with `entity` as holder. `holder` is the message's text about the holder, with `{}` for the
+    /// keys of `entity`.
     fn violation_naming_holder(&self, entity: RowAt<'_>, holder: &str) -> Error {
         let (partition_key, row_key) =
             (entity.partition_key.escape_debug(), entity.row_key.escape_debug());

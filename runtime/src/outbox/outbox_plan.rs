@@ -1,5 +1,4 @@
-//! Plans the outbox rows of a transaction: its dirty rows, the deletion of its claim, and its
-//! fence.
+//! Plans the outbox rows of a transaction: its dirty rows, the deletion of its claim, and its fence.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -23,21 +22,19 @@ use crate::{
     store::backoff::Attempt,
 };
 
-/// Number of times that a worker may close the partition's registration during one commit before
-/// the commit fails.
+/// How many times a worker may close the partition's registration during one commit before the commit fails.
 const MAX_CLOSED_REGISTRATIONS: u32 = 8;
 
-/// What the caller of a commit adds to its transaction: messages and receipts, and the address that a
-/// moving entity comes from. Dirty rows, claims and the fence are not among them: the commit itself adds
-/// those.
+/// What the caller of a commit adds to its transaction: messages and receipts, and the address that a moving entity
+/// comes from. The commit itself adds dirty rows, claims and the fence.
 #[derive(Debug, Default)]
 pub(crate) struct ExtraRows {
-    /// The PartitionKey of the transaction, used where no change gives one.
+    /// The PartitionKey of the transaction, used if no change has one.
     pub(crate) partition_key: String,
     pub(crate) operations: Vec<Operation>,
-    /// Whether the rows include messages, which need a fence so that workers find them.
+    /// Whether the rows include messages. Workers find these only if there is a fence.
     pub(crate) has_messages: bool,
-    /// The address that a moving entity comes from; its unique keys come with it.
+    /// The address that a moving entity comes from. Its unique keys come with it.
     pub(crate) from: Option<RowAddress>,
 }
 
@@ -48,22 +45,21 @@ impl ExtraRows {
     }
 }
 
-/// The outbox rows that one transaction writes, and the remote work that follows its commit.
+/// The outbox rows of one transaction, and the remote work after its commit.
 pub(crate) struct OutboxPlan<'n> {
     table: String,
     extra_rows: &'n ExtraRows,
     fast_path: FastPath,
-    /// The positions of the dirty rows that existed before: the transaction merges its names into
-    /// them.
+    /// The positions of dirty rows that existed before. The transaction merges its addresses into them.
     existing_dirty_rows: HashSet<usize>,
     fence: Option<Fence>,
-    /// Number of registrations that workers closed during this commit.
+    /// The number of registrations that workers closed during this commit.
     closed_registrations: u32,
 }
 
 impl<'n> OutboxPlan<'n> {
-    /// Plans the dirty rows for some effects, and reads the remote copies and lists that they change. The
-    /// claim and the fence come later.
+    /// Plans the dirty rows for some effects, and reads the remote copies and lists that they change. The claim and the
+    /// fence are planned later.
     pub(crate) async fn plan_outbox_rows(
         outbox: &Outbox,
         table: &str,
@@ -77,7 +73,7 @@ impl<'n> OutboxPlan<'n> {
         }
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
-            // A worker of this client must be able to do the work that is recorded here.
+            // A worker of this client must be able to do the work recorded here.
             schemas.for_each(|schema| outbox.add_type(schema));
         }
         Self {
@@ -90,9 +86,8 @@ impl<'n> OutboxPlan<'n> {
         }
     }
 
-    /// Claims and reserves the unique keys that the transaction takes; `None` if it takes none. Returns `Busy`
-    /// if another write of the entity has reserved a key. Goes on with the claims that the caller keeps, if it
-    /// keeps any.
+    /// Claims and reserves the unique keys that the transaction takes. Returns `None` if it takes none. Returns `Busy`
+    /// if another write of the entity has reserved a key. Continues with the claims that the caller keeps, if any.
     pub(crate) async fn claim_unique_keys(
         &mut self,
         outbox: &Outbox,
@@ -103,7 +98,7 @@ impl<'n> OutboxPlan<'n> {
         if self.fast_path.unique_keys_to_claim().is_empty() {
             return Ok(Attempt::Done(None));
         }
-        // Checked before anything is reserved for a transaction that is too large.
+        // Checked first, to reserve nothing for a transaction that is too large.
         transaction.check_operation_count(&self.table, self.maximum_operation_count())?;
         let mut claims = kept.map(KeptClaims::take_claims);
         let (table, fast_path) = (&self.table, &mut self.fast_path);
@@ -123,7 +118,7 @@ impl<'n> OutboxPlan<'n> {
                     _ => error,
                 };
                 match error.is_contended() && !is_final {
-                    // It may be over at the next attempt.
+                    // It may have ended by the next attempt.
                     true => Ok(Attempt::Busy(error)),
                     false => Err(error),
                 }
@@ -135,16 +130,14 @@ impl<'n> OutboxPlan<'n> {
         reserved
     }
 
-    /// Returns the greatest number of operations that the outbox adds to the transaction, claim and
-    /// fence included.
+    /// Returns the maximum number of operations that the outbox adds to the transaction, including claim and fence.
     fn maximum_operation_count(&self) -> usize {
         // 2: the claim's deletion and the fence.
         self.fast_path.dirty_rows_to_write().count() + self.extra_rows.operations.len() + 2
     }
 
-    /// Returns the position of the verb that derives the copy with the error's keys; `None` if no
-    /// verb does. If several do, returns the last: the first can take the key, and the later one is
-    /// refused.
+    /// Returns the position of the verb that derives the copy with the error's keys, if there is one. If there are
+    /// several, returns the last, because the first can take the key and the later one is refused.
     fn verb_at_fault(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
         let keys = error.keys()?;
         let derives_copy = |effect: &Arc<Effect>| {
@@ -154,15 +147,15 @@ impl<'n> OutboxPlan<'n> {
         effects.iter().rposition(derives_copy)
     }
 
-    /// Adds the outbox rows to a transaction, and registers the partition first if it has no
-    /// registration. Adds no fence if no open work is left.
+    /// Adds the outbox rows to a transaction, and first registers the partition if it is not registered. Adds no fence
+    /// if no open work is left.
     pub(crate) async fn add_rows(
         &mut self,
         outbox: &Outbox,
         transaction: &mut TransactionPlan,
         claims: Option<&ClaimWithReservations>,
     ) -> Result<()> {
-        // Checked before the commit: a list that this client cannot write would wait for ever.
+        // Checked before the commit: a list that this client cannot write would wait forever.
         self.fast_path.check_blob_store_if_needed(outbox).await?;
         self.fast_path
             .refuse_untrusted_copy_scopes(outbox)
@@ -170,15 +163,15 @@ impl<'n> OutboxPlan<'n> {
         if let Some(deletion) =
             claims.map(|claims| claims.delete_operation(outbox)).transpose()?.flatten()
         {
-            // A claim that was marked dead meanwhile has another ETag, and fails the transaction.
+            // A claim that was marked dead in the meantime has a new ETag, which fails the transaction.
             transaction.push_framework_row(Role::Claim, deletion);
         }
         let mut partition_key = None;
         for (position, dirty) in self.fast_path.dirty_rows_to_write().enumerate() {
             let may_exist = self.existing_dirty_rows.contains(&position)
                 || !outbox.guards.guard_holds(Guard::DirtyInserted);
-            // Inserted, if possible: a dirty row that is new names only the work of this transaction, so that
-            // the fast path may delete it.
+            // Insert if possible: a new dirty row only contains this transaction's work, so the fast path may
+            // delete it.
             transaction
                 .push_framework_row(Role::Dirty(position), dirty.insert_operation(may_exist)?);
             partition_key = Some(dirty.partition_key.clone());
@@ -188,11 +181,11 @@ impl<'n> OutboxPlan<'n> {
             partition_key.get_or_insert_with(|| self.extra_rows.partition_key.clone());
         }
         let Some(partition_key) = partition_key else { return Ok(()) };
-        // Nothing is left for a worker, so that no worker has to find the partition.
+        // Nothing is left for a worker, so no worker has to find the partition.
         if self.fast_path.is_empty() && !self.extra_rows.has_messages {
             return Ok(());
         }
-        // The transaction fails if the fence is gone: no open work is left where no worker looks.
+        // The transaction fails if the fence is gone, so no open work is left where no worker looks.
         let fence = registered_fence(outbox, &self.table, &partition_key).await?;
         let touch = fence.touch_operation(outbox.random_fence_beat())?;
         if let Some(touch) = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch) {
@@ -202,18 +195,17 @@ impl<'n> OutboxPlan<'n> {
         Ok(())
     }
 
-    /// Returns the address of the primary whose dirty row is at that position.
+    /// Returns the address of the primary whose dirty row is at this position.
     pub(crate) fn primary_of_dirty_row(&self, position: usize) -> Option<RowAt<'_>> {
         let dirty = self.fast_path.dirty_rows_to_write().nth(position)?;
         Some(RowAt::new(&self.table, &dirty.partition_key, &dirty.primary))
     }
 
-    /// Prepares the plan for another attempt after the write of a row with this role failed: of a
-    /// dirty row that exists already, or of a fence that a worker deleted. Returns `false` if no
-    /// other attempt is worth it.
+    /// Prepares the plan for another attempt after the write of a row with this role failed: a dirty row that already
+    /// exists, or a fence that a worker deleted. Returns `false` if another attempt is not worthwhile.
     pub(crate) fn prepare_retry(&mut self, outbox: &Outbox, role: Role) -> bool {
         match role {
-            // Earlier work of that primary is open: add to its dirty row, which a worker deletes.
+            // Earlier work of this primary is open: add to its dirty row, which a worker deletes.
             Role::Dirty(position) => self.existing_dirty_rows.insert(position),
             // A worker closed the partition: register again.
             Role::Fence => {
@@ -221,16 +213,15 @@ impl<'n> OutboxPlan<'n> {
                     outbox.registrations.forget_registration(&self.table, &closed);
                 }
                 self.closed_registrations += 1;
-                // A bound, so that a worker that always closes first cannot hold a writer for ever.
+                // Limited, because a worker that always closes first could otherwise hold a writer forever.
                 self.closed_registrations < MAX_CLOSED_REGISTRATIONS
             }
             _ => false,
         }
     }
 
-    /// Writes the remote copies and lists after the commit: before it returns, or in the
-    /// background, as [`Outbox::run_after_commit`] decides. A failure leaves the work to a worker and does
-    /// not fail the write.
+    /// Writes the remote copies and lists after the commit, before it returns or in the background, as
+    /// [`Outbox::run_after_commit`] decides. A failure leaves the work to a worker and does not fail the write.
     pub(crate) async fn run_fast_path(
         mut self,
         outbox: &Arc<Outbox>,
@@ -248,7 +239,7 @@ impl<'n> OutboxPlan<'n> {
         let etags: Vec<_> =
             dirty.map(|dirty| (etag(&dirty.primary), etag(&dirty.row_key()))).collect();
         for (position, (primary_etag, dirty_etag)) in etags.into_iter().enumerate() {
-            // A dirty row that was there before names work that this writer does not do.
+            // An existing dirty row contains work that this writer does not do.
             let dirty_etag = dirty_etag.filter(|_| !self.existing_dirty_rows.contains(&position));
             self.fast_path.set_committed_etags(position, primary_etag, dirty_etag);
         }

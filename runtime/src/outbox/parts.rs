@@ -1,4 +1,4 @@
-//! The stage of wide entities: the rows in which an entity is stored, where they are more than one.
+//! The stage of wide entities, which are stored in several rows.
 
 use std::collections::HashMap;
 
@@ -29,8 +29,7 @@ pub(super) fn writes_entity(
     Ok(is_written)
 }
 
-/// Reads the ETags of the parts of a wide entity that a verb deletes, by RowKey; `None` for a
-/// missing part.
+/// Reads the ETags of the parts of a wide entity that a verb deletes, by RowKey. `None` for a missing part.
 pub(super) async fn etags_of_parts(
     outbox: &Outbox,
     table: &str,

@@ -1,5 +1,5 @@
-//! Registers a partition before the client leaves open work there: inserts its fence row, then its
-//! directory marker, so that workers find the work without scanning tables.
+//! Registers a partition before the client leaves open work there: inserts its fence row, then its directory marker.
+//! Workers find the work through the marker without scanning tables.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,17 +17,16 @@ use crate::{
     store::backoff::{self, Attempt},
 };
 
-/// Number of attempts at a fence or a marker whose answer was lost.
+/// The number of attempts to write a fence or a marker whose answer was lost.
 const ATTEMPTS: u32 = 4;
 
-/// Number of fences that are inserted at a time when many partitions are registered.
+/// The number of fences that are inserted concurrently when many partitions are registered.
 const FENCES_AT_ONCE: usize = 32;
 
-/// A registration that is being made: its table, its fence, and the slot that will hold it.
+/// A registration in progress: its table, its fence, and the slot for the result.
 type PendingRegistration = (String, Fence, Arc<Slot<Registration>>);
 
-/// Returns the fence of the client's registration for a partition. Registers the partition first if
-/// the client has not.
+/// Returns the fence of the client's registration for a partition. Registers the partition first if necessary.
 pub(crate) async fn registered_fence(
     outbox: &Outbox,
     table: &str,
@@ -43,8 +42,8 @@ pub(crate) async fn registered_fence(
     .await
 }
 
-/// Registers many partitions at once, with one transaction for the directory markers of a shard.
-/// Ignores failures.
+/// Registers many partitions together, with one transaction for the directory markers of each shard. Ignores
+/// failures.
 pub(crate) async fn register_partitions(outbox: &Outbox, partitions: Vec<(String, String)>) {
     let mut slots = Vec::new();
     for (table, key) in partitions {
@@ -54,12 +53,12 @@ pub(crate) async fn register_partitions(outbox: &Outbox, partitions: Vec<(String
             slots.push((table, key, slot));
         }
     }
-    // Failures are ignored here: whoever needs a registration tries again, and reports its failure.
+    // Ignore failures: a writer that needs a registration tries again and reports its failure.
     let fences = stream::iter(slots).map(|(table, parse_key, slot)| async move {
         let fence = insert_fence(outbox, &table, &parse_key, &slot).await.ok()?;
         Some((table, fence, slot))
     });
-    // A fence is in its own partition, so that each is one request; markers of a shard share one.
+    // Each fence is in its own partition and costs one request. Markers of a shard share a request.
     let fences = fences.buffer_unordered(FENCES_AT_ONCE).filter_map(std::future::ready);
     let mut shards: BTreeMap<String, Vec<PendingRegistration>> = BTreeMap::new();
     for pending in fences.collect::<Vec<_>>().await {
@@ -77,8 +76,8 @@ pub(crate) async fn register_partitions(outbox: &Outbox, partitions: Vec<(String
     }
 }
 
-/// Writes outbox rows into one partition in one transaction with the fence. Returns the answers for
-/// the rows, then the fence's. Registers again if a worker closed the partition meanwhile.
+/// Writes outbox rows of one partition in one transaction with the fence. Returns the answers for the rows, then
+/// the fence's. If a worker closed the partition in the meantime, registers again.
 pub(crate) async fn record_outbox_rows(
     outbox: &Outbox,
     table: &str,
@@ -100,8 +99,7 @@ pub(crate) async fn record_outbox_rows(
             })?;
         }
         match outbox.store.apply(&batch).await {
-            // The fence is gone: a worker closed the partition when it was idle. A new registration
-            // follows.
+            // The fence is gone because a worker closed the idle partition. Register again.
             Err(error) if error.is_row_missing() => {
                 outbox.registrations.forget_registration(table, &fence);
                 Ok(Attempt::Raced)
@@ -127,15 +125,14 @@ async fn register_partition(
         outbox.store.apply(&Batch::single(table, fence.insert_operation()?)?).await?;
         return Ok(fence);
     }
-    // In this order a worker that finds a marker without a fence may delete the marker: no work can
-    // be recorded under a fence that is gone.
+    // Write the fence before the marker. A worker may delete a marker without a fence, because no work can be
+    // recorded under a missing fence.
     let fence = insert_fence(outbox, table, partition_key, slot).await?;
     insert_marker(outbox, table, &fence).await?;
     Ok(fence)
 }
 
-/// Returns the fence that an earlier attempt inserted without a directory marker; otherwise inserts
-/// a new fence.
+/// Returns the fence that an earlier attempt inserted without a directory marker, or inserts a new fence.
 async fn insert_fence(
     outbox: &Outbox,
     table: &str,
@@ -147,21 +144,21 @@ async fn insert_fence(
         return Ok(fence);
     }
     let fence = insert_new_fence(outbox, table, partition_key).await?;
-    // Kept before the marker is written. If that fails, the next attempt goes on with this fence,
-    // so that a directory that is down leaves one fence, not one for each attempt.
+    // Remember the fence before writing the marker. If that fails, the next attempt uses the same fence, and an
+    // unavailable directory does not cause one fence per attempt.
     slot.lock_state().without_marker = Some(fence.clone());
     Ok(fence)
 }
 
-/// Inserts the directory markers of fences of one shard in one transaction. If that fails, inserts
-/// them one by one, since some may exist already.
+/// Inserts the directory markers for fences of one shard in one transaction. If that fails, inserts them one by
+/// one, because some may already exist.
 async fn insert_markers(outbox: &Outbox, fences: &[PendingRegistration]) -> Result<()> {
     if fences.len() > 1 {
         let mut batch = Batch::new(DIRECTORY);
         for (table, fence, _) in fences {
             batch.push(fence.insert_marker(table)?)?;
         }
-        // A failure of all may be a conflict at one: each is then tried by itself.
+        // One existing marker fails the whole transaction, so then try each separately.
         if outbox.store.apply(&batch).await.is_ok() {
             return Ok(());
         }
@@ -177,12 +174,12 @@ fn new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Fence {
         true => {
             Fence::new(table, partition_key, outbox.store.random.random_id(), outbox.clock.now())
         }
-        // The one fence that all processes of a simulation share.
+        // The single fence that all processes of a simulation share.
         false => Fence::new(table, partition_key, "0".repeat(24), Ticks::UNIX_EPOCH),
     }
 }
 
-/// Inserts a new fence. If an answer is lost, inserts another one under another id.
+/// Inserts a new fence. If the answer is lost, inserts another one with a new id.
 async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fence> {
     let mut attempt = 1;
     loop {
@@ -194,16 +191,15 @@ async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
             {
                 return Ok(fence);
             }
-            // The fence may be there, or come yet, and a worker may close it at any time: its id is
-            // never used.
+            // The fence may exist or arrive later, and a worker may close it at any time, so never use its id.
             Err(error) if error.is_answer_lost() && attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Inserts the directory marker of a fence. Creates the directory table if it is missing. A marker
-/// that exists counts as success.
+/// Inserts the directory marker of a fence. Creates the directory table if it is missing. Succeeds if the marker
+/// exists.
 async fn insert_marker(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()> {
     let mut attempt = 1;
     loop {
@@ -212,7 +208,7 @@ async fn insert_marker(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()
             Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
                 outbox.store.create_table_if_not_exists(DIRECTORY).await?;
             }
-            // Only this registration writes this marker: an earlier attempt succeeded.
+            // Only this registration writes this marker, so an earlier attempt succeeded.
             Err(error) if error.row_exists() => return Ok(()),
             Err(error) if error.is_answer_lost() && attempt < ATTEMPTS => {}
             Err(error) => return Err(error),

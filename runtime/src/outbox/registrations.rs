@@ -1,5 +1,5 @@
-//! Keeps the client's registrations: for each partition the fence row that the client inserted
-//! there, and whether its directory marker exists.
+//! The client's registrations: for each partition, the fence row that the client inserted there, and whether its
+//! directory marker exists.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,50 +11,49 @@ use crate::{
     single_flight::{SingleFlight, Slot},
 };
 
-/// Number of registrations that are kept even if they are not in use.
+/// The number of registrations that are kept even if they are not in use.
 const MAX_IDLE_REGISTRATIONS: usize = 4096;
 
-/// The registrations of a client, by table and PartitionKey. Tasks that need the registration of one
-/// partition at once wait for the one that makes it.
+/// The registrations of a client, by table and PartitionKey. Tasks that need the registration of the same partition
+/// wait for the task that makes it.
 #[derive(Debug)]
 pub(crate) struct Registrations {
     slots: SingleFlight<(String, String), Registration>,
-    /// The store's rule about case in names of tables.
+    /// The store's rule for the case of table names.
     table_case: TableCase,
 }
 
 /// The registration of one partition.
 #[derive(Debug, Default)]
 pub(crate) struct Registration {
-    /// The fence of a complete registration: the fence row and its marker are there.
+    /// The fence of a complete registration, whose fence row and marker exist.
     complete: Option<Fence>,
-    /// A fence row that exists without its marker, because the marker could not be written. The
-    /// next attempt goes on with this fence, so that a partition does not
-    /// collect fences while the table of the directory does not answer.
+    /// A fence row that exists without its marker, because the marker could not be written. The next attempt uses
+    /// this fence, which keeps a partition from collecting fences while the directory table does not answer.
     pub(crate) without_marker: Option<Fence>,
     last_used: Option<Instant>,
 }
 
 impl Registration {
-    /// Returns the fence of a complete registration; `None` before its marker is written.
+    /// Returns the fence of a complete registration, or `None` before its marker is written.
     pub(crate) fn complete_fence(&self) -> Option<&Fence> {
         self.complete.as_ref()
     }
 
-    /// Records the fence of a registration whose fence row and directory marker both exist, unless
-    /// another task has recorded one.
+    /// Records the fence of a registration whose fence row and directory marker exist, unless another task has
+    /// recorded one.
     pub(crate) fn set_complete(&mut self, fence: &Fence) {
         self.complete.get_or_insert_with(|| fence.clone());
     }
 }
 
 impl Registrations {
-    /// Creates the registrations of a client that has registered for no partition.
+    /// Creates the registrations of a client that has not registered for any partition.
     pub(crate) fn new(table_case: TableCase) -> Self {
         Self { slots: SingleFlight::default(), table_case }
     }
 
-    /// Returns the key of a partition in the cache. Names that are one table have one key.
+    /// Returns the key of a partition in the cache. Different spellings of one table have the same key.
     fn cache_key(&self, table: &str, partition_key: &str) -> (String, String) {
         (self.table_case.canonical_table_name(table), partition_key.to_owned())
     }
@@ -66,8 +65,8 @@ impl Registrations {
         slot.is_some_and(|slot| slot.lock_state().complete.is_some())
     }
 
-    /// Returns the slot of a partition, which holds the partition's registration and a lock. Once
-    /// there are many slots, forgets those that were not used for `lease`.
+    /// Returns the slot of a partition, which contains the partition's registration and a lock. When there are many
+    /// slots, forgets those that were not used for `lease`.
     pub(crate) fn slot_of_partition(
         &self,
         table: &str,
@@ -75,7 +74,7 @@ impl Registrations {
         lease: Duration,
     ) -> Arc<Slot<Registration>> {
         let now = Instant::now();
-        // A worker closes the fence of a registration that is forgotten: nothing has to be undone.
+        // A worker closes the fence of a forgotten registration, so nothing has to be undone.
         let is_in_use = |registration: &Registration, _| {
             registration.last_used.is_some_and(|used| now.duration_since(used) < lease)
         };
@@ -88,12 +87,11 @@ impl Registrations {
         slot
     }
 
-    /// Forgets a registration whose fence a worker deleted. Keeps a newer registration of the
-    /// partition.
+    /// Forgets a registration whose fence a worker deleted, but not a newer registration of the partition.
     pub(crate) fn forget_registration(&self, table: &str, closed: &Fence) {
         let mut slots = self.slots.lock_slots();
         let key = self.cache_key(table, &closed.partition_key);
-        // Another task may have registered again already; its fence is not the closed one.
+        // Another task may have already registered again, with a different fence.
         let is_closed =
             |slot: &Arc<Slot<Registration>>| slot.lock_state().complete_fence() == Some(closed);
         if slots.get(&key).is_some_and(is_closed) {

@@ -1,4 +1,4 @@
-//! Writes remote lists under the version that was read, with one write for all changes of a list.
+//! Writes remote lists under the version that was read. All changes of a list are made in one write.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Number of lists that are written at a time.
+/// The number of lists that are written concurrently.
 const LISTS_AT_ONCE: usize = 16;
 
 /// The outcome of one write of a list.
@@ -26,22 +26,20 @@ const LISTS_AT_ONCE: usize = 16;
 pub(crate) enum ListAfterWrite {
     /// The list's rows exist and were written under a condition. A later write may delete them.
     Rows,
-    /// The list's blob exists and was written under a condition. A blob of a list is never deleted.
+    /// The list's blob exists and was written under a condition. A list's blob is never deleted.
     Blob,
     /// The list became empty and its rows were deleted.
     Deleted,
-    /// The list was right already, and nothing was written.
+    /// The list was already correct, and nothing was written.
     Unchanged,
 }
 
-/// For each list that was read before: what its write did, or why it failed. Lists whose read
-/// failed have no item.
+/// For each list that was read: what its write did, or why it failed. Lists that could not be read are missing.
 pub(crate) type ListWriteResults = BTreeMap<ListAddress, Result<ListAfterWrite>>;
 
-/// Adds or removes the entry of each membership (an entry that a list should or should not
-/// contain), with one write for each list. The write fails if the list has changed since it was
-/// read into `lists`. With `rewrite_unchanged`, a list that has the wanted entries already is
-/// written too.
+/// Adds or removes the entry of each membership (an entry that a list should or should not contain), with one write
+/// for each list. A write fails if the list has changed since it was read into `lists`. If `rewrite_unchanged` is
+/// set, lists that already contain the wanted entries are written too.
 pub(crate) async fn write_lists(
     outbox: &Outbox,
     deadline: &WriteDeadline,
@@ -54,13 +52,13 @@ pub(crate) async fn write_lists(
     for membership in memberships {
         let delta = deltas.entry(membership.address.assume_list_address()).or_default();
         delta.form = IdForm::KeyArrays;
-        // All changes of one list go into one write: two writes would race with each other.
+        // All changes of a list go into one write, because two writes would race with each other.
         let side = if membership.is_wanted { &mut delta.add } else { &mut delta.remove };
         side.push(membership.entry.clone());
     }
     let mut writes = Vec::new();
     for (address, delta) in deltas {
-        // A list that could not be read is left out: without its version nothing may be written.
+        // Skip a list that could not be read: nothing may be written without its version.
         if let Some(Ok(list)) = lists.get(&address) {
             writes.push(async move {
                 let written =
@@ -72,22 +70,21 @@ pub(crate) async fn write_lists(
     stream::iter(writes).buffer_unordered(LISTS_AT_ONCE).collect().await
 }
 
-/// Returns whether no delayed writer can add or remove the entry of a membership again after this
-/// write of its list, so that the dirty row may be deleted. A delayed writer fails if the list has
-/// a new ETag.
+/// Returns whether no delayed writer can add or remove a membership's entry again after this write of its list. The
+/// dirty row may then be deleted. A delayed writer fails if the list has a new ETag.
 pub(crate) fn is_membership_settled(
     outbox: &Outbox,
     membership: &ListMembership,
     written: ListAfterWrite,
 ) -> bool {
     let unsettled_by = match written {
-        // A blob keeps a version for ever, so that a delayed writer's condition fails.
+        // A blob always has a version, so a delayed writer's condition fails.
         ListAfterWrite::Blob => return true,
         // The write changed the list's ETag, and the list exists.
         ListAfterWrite::Rows if membership.is_wanted => return true,
-        // Entries have no version of their own: only a write of the list stops a delayed writer.
+        // Entries have no version. Only a write of the list stops a delayed writer.
         ListAfterWrite::Unchanged if membership.is_wanted => Guard::EntryWritten,
-        // A list that is deleted later has no ETag: a delayed writer could create it again.
+        // A list that is deleted later has no ETag, and a delayed writer could create it again.
         ListAfterWrite::Rows | ListAfterWrite::Deleted | ListAfterWrite::Unchanged => {
             Guard::EntrySecondLook
         }
@@ -96,9 +93,9 @@ pub(crate) fn is_membership_settled(
 }
 
 impl FoundList {
-    /// Applies the delta to the list under the version that was read. If the list is right already,
-    /// it is written once more if `rewrite_unchanged` is set and an entry is added, so that every
-    /// writer that read the old version fails.
+    /// Applies the delta to the list under the version that was read. If the list is already correct,
+    /// `rewrite_unchanged` is set and an entry is added, writes the list anyway, to make every writer fail that read
+    /// the old version.
     async fn write(
         &self,
         outbox: &Outbox,
@@ -110,8 +107,8 @@ impl FoundList {
         let ids: HashSet<&String> = self.ids().iter().collect();
         let is_right = delta.add.iter().all(|id| ids.contains(id))
             && !delta.remove.iter().any(|id| ids.contains(id));
-        // Entries have no version. A list that is right is written once more, so that every writer
-        // that read it before fails. A removal needs no such write: it waits for the second look.
+        // Entries have no version. Rewrite a correct list to make every writer fail that read it before. A removal
+        // needs no such write, because it waits for the second look.
         if is_right && (!rewrite_unchanged || delta.add.is_empty()) {
             return Ok(ListAfterWrite::Unchanged);
         }
@@ -123,7 +120,7 @@ impl FoundList {
     }
 }
 
-/// Writes the list's rows, head and spill rows, in one transaction; deletes them if no id is left.
+/// Writes the list's head and spill rows in one transaction, or deletes them if no id is left.
 async fn write_rows(
     outbox: &Outbox,
     deadline: &WriteDeadline,
@@ -133,9 +130,9 @@ async fn write_rows(
 ) -> Result<ListAfterWrite> {
     let operations =
         delta.list_operations((&address.row.partition_key, &address.row.row_key), list)?;
-    // The head row is the first operation; its deletion means that no id is left.
+    // The head row is the first operation. If it is deleted, no id is left.
     let is_deleted = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
-    // The deadline travels with the batch too: a suspended program must not send it later.
+    // The batch carries the deadline too, because a suspended program must not send it later.
     let mut batch =
         Batch::new(&address.row.table).with_deadline(deadline.batch_deadline().cloned());
     for operation in operations {
@@ -147,8 +144,8 @@ async fn write_rows(
     Ok(if is_deleted { ListAfterWrite::Deleted } else { ListAfterWrite::Rows })
 }
 
-/// Writes the list's blob. An emptied list becomes an empty blob and is never deleted: with a
-/// version at all times, no delayed writer can create it again.
+/// Writes the list's blob. An emptied list becomes an empty blob and is never deleted. It always has a version, so
+/// no delayed writer can create it again.
 async fn write_blob(
     outbox: &Outbox,
     deadline: &WriteDeadline,
@@ -160,7 +157,7 @@ async fn write_blob(
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
     let write_id = outbox.store.random.random_id();
     let text = list_text_after(at, outbox.store.table_case(), ids, delta, write_id)?;
-    // The blob's version is the condition of its write, as the ETag is that of a row's.
+    // The blob's version is the condition of its write, like the ETag of a row.
     let seen = match outbox.guards.guard_holds(Guard::DestinationVersion) {
         true => list.map(|list| list.version.clone()),
         false => read_list_blob_version(&outbox.store, at).await?,
@@ -169,8 +166,8 @@ async fn write_blob(
     Ok(ListAfterWrite::Blob)
 }
 
-/// Turns a "too large" error of a list change into one that advises to keep the list in blobs.
-/// Returns other errors unchanged.
+/// Turns a "too large" error of a list change into one with the advice to keep the list in blobs. Returns other
+/// errors unchanged.
 fn explain_too_large(error: Error) -> Error {
     if !error.is_too_large() {
         return error;

@@ -1,5 +1,5 @@
-//! Resolves a reservation whose transaction did not commit: writes it as the copy of the entity
-//! that derives its key, or deletes it if no entity does.
+//! Resolves a reservation whose transaction was not committed: replaces it with the copy of the entity that derives
+//! its key, or deletes it if no entity does.
 
 use super::state::Outbox;
 use crate::{
@@ -18,12 +18,12 @@ use crate::{
     },
 };
 
-/// Ends the reservation of a unique key that claim `id` has made. If the entity that made the claim still
-/// derives the key, its copy replaces the reservation; otherwise the reservation is deleted. `table`
-/// and `partition_key` say where the claim row and the primary are.
+/// Ends the reservation of a unique key that claim `id` made. If the claiming entity still derives the key, its copy
+/// replaces the reservation. Otherwise the reservation is deleted. `table` and `partition_key` are the place of the
+/// claim row and the primary.
 ///
-/// The claim must be dead, or its transaction must never have been sent: otherwise the transaction
-/// could still commit and find its key given away.
+/// The claim must be dead, or its transaction must never have been sent. Otherwise the transaction could still be
+/// committed and find its key given away.
 pub(crate) async fn resolve_reservation(
     outbox: &Outbox,
     table: &str,
@@ -50,17 +50,17 @@ async fn resolve_reservation_once(
     id: &str,
     key: &ClaimedKeyAndPrimary,
 ) -> Result<Attempt<()>> {
-    // The deadline starts before the owner is read, as for every remote write.
+    // As for every remote write, the deadline starts before the owner is read.
     let deadline = outbox.start_deadline();
-    // A table that does not exist holds no reservation.
+    // A table that does not exist contains no reservation.
     let found = outbox.store.row_if_table_exists(key.address.as_row_at()).await?;
     let Some(found) = found else { return Ok(Attempt::Done(())) };
-    // The claim was settled meanwhile, or another claim has the row.
+    // The claim was settled in the meantime, or another claim has the row.
     if reserving_claim(&found)? != Some(id) {
         return Ok(Attempt::Done(()));
     }
-    // A claim row may have been forged. It resolves no reservation of another primary, even if that
-    // one holds this claim's id: the other primary's claim resolves it.
+    // A claim row may be forged. It must not resolve the reservation of another primary, even if that contains
+    // this claim's id. The other primary's claim resolves it.
     if outbox.guards.guard_holds(Guard::OwnReservation)
         && compare_owner_in_copy(&found, kinds, owner, outbox.store.table_case())?
             == CopyOwnership::Another
@@ -80,8 +80,7 @@ async fn resolve_reservation_once(
     }
 }
 
-/// Returns the operation that writes the copy of the key's holder, or deletes the row if no entity
-/// holds the key.
+/// Returns the operation that writes the copy of the key's holder, or deletes the row if no entity holds the key.
 async fn restored_copy(
     outbox: &Outbox,
     schema: &'static Schema,
@@ -90,8 +89,8 @@ async fn restored_copy(
     key: &ClaimedKeyAndPrimary,
     found: &Row,
 ) -> Result<(CopyAndPrimaryFamily, Operation)> {
-    // The ETag of the row that was read before its owners. Another writer in between makes the
-    // write fail, and the next attempt reads all of it again.
+    // Use the ETag of the row that was read before its owners. If another writer comes in between, the write
+    // fails, and the next attempt reads everything again.
     let seen = Condition::for_etag(found.etag());
     // The owner comes first: while an entity moves, both its rows may derive the key.
     let holders: Vec<RowAddress> =

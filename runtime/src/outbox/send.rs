@@ -1,4 +1,4 @@
-//! Sends the transaction of one attempt, and judges why it failed by the row at which it failed.
+//! Sends the transaction of one attempt, and determines why it failed from the row that failed.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     store::sealing::plan::OperationToSeal,
 };
 
-/// A transaction to send, with what its attempt has read for it.
+/// A transaction to send, with everything that its attempt has read.
 pub(super) struct Sending<'p> {
     pub(super) outbox: &'p Arc<Outbox>,
     pub(super) table: &'p str,
@@ -28,14 +28,14 @@ pub(super) struct Sending<'p> {
     pub(super) effects: &'p [Arc<Effect>],
     pub(super) read: RowsRead,
     pub(super) expired: &'p ExpiredRowsInTheWay,
-    /// Whether an insert may replace an expired row in its way. Not that of a move, which judges by itself
-    /// what is in its way.
+    /// Whether an insert may replace an expired row in its way. `false` for a move, which handles rows in its way
+    /// itself.
     pub(super) may_replace_expired: bool,
-    /// The last moment at which the transaction may be sent; `None` if it is not bound.
+    /// The latest time at which the transaction may be sent, if there is a limit.
     pub(super) deadline: Option<&'p Deadline>,
 }
 
-/// What follows after a transaction failed.
+/// What to do after a transaction failed.
 enum NextStep {
     /// Plan it again from the rows that were read.
     PlanAgain,
@@ -44,9 +44,9 @@ enum NextStep {
 }
 
 impl Sending<'_> {
-    /// Sends the transaction. Plans and sends it again if a row of the framework was not as
-    /// planned. Returns the transaction as it was sent and its answers; `None` if another writer was first,
-    /// so that everything has to be read again.
+    /// Sends the transaction. If one of the library's own rows was not as planned, plans and sends it again. Returns the
+    /// transaction that was sent and its answers, or `None` if another writer was first and everything must be read
+    /// again.
     pub(super) async fn send(
         mut self,
         mut transaction: TransactionPlan,
@@ -63,18 +63,18 @@ impl Sending<'_> {
                 Ok(written) => return Ok(Some((transaction, written))),
                 Err(error) => error,
             };
-            // Boxed: the future of every write would have room for it.
+            // Boxed because the future of every write would reserve space for it.
             let next = self.judge_failure(failure, &transaction, outbox_rows, &mut looked_up);
             match Box::pin(next).await? {
                 NextStep::PlanAgain => {}
                 NextStep::ReadAgain => return Ok(None),
             }
-            // The plan is made anew each time, since a row that is missing changes its positions.
+            // Plan it again, because omitting a row changes positions.
             transaction = TransactionPlan::new(self.effects, &self.read, self.outbox.guards)?;
         }
     }
 
-    /// Returns what follows after a failure, or the error for the caller.
+    /// Returns the next step after a failure, or the error for the caller.
     async fn judge_failure(
         &mut self,
         failure: Error,
@@ -87,17 +87,17 @@ impl Sending<'_> {
                 if self.is_expired_in_the_way(verb, &failure).await? {
                     return Ok(NextStep::ReadAgain);
                 }
-                // A lost race of the caller's own condition is not retried: only the caller can judge
-                // it.
+                // Do not retry a lost race of the caller's own condition, which only the caller can
+                // handle.
                 Err(failure.at_operation(verb))
             }
             FailureCause::OccupiedKey(verb, family, copy) => {
                 self.judge_occupied_copy(failure, transaction, verb, (family, copy)).await
             }
-            // The retries below end: each copy is left out once, and each dirty row is merged once.
+            // The retries below terminate: each copy is omitted once, and each dirty row is merged once.
             //
-            // A copy that was not there to be deleted is left out of this plan only. A writer that creates it
-            // changes the primary's ETag as well, and a new plan from that version deletes it.
+            // An old copy that does not exist is omitted from this plan only. A writer that creates it also changes the
+            // primary's ETag, and a new plan from that version deletes it.
             FailureCause::MissingCopy(row_key) if self.read.missing.insert(row_key.clone()) => {
                 Ok(NextStep::PlanAgain)
             }
@@ -130,8 +130,8 @@ impl Sending<'_> {
         }
     }
 
-    /// Judges a local copy that could not be inserted. The store's error tells only that a row exists.
-    /// Reading the row tells to whom it belongs.
+    /// Handles a local copy that could not be inserted. The store's error only says that a row exists. Reads the row to
+    /// find its owner.
     async fn judge_occupied_copy(
         &self,
         failure: Error,
@@ -155,11 +155,10 @@ impl Sending<'_> {
         Err(violation.error.at_operation(verb))
     }
 
-    /// Returns whether a verb failed because of an expired row: an insert found one in its way, or
-    /// the one that it was to replace has been renewed or swept meanwhile.
+    /// Returns whether a verb failed because of an expired row. Either an insert found one in its way, or the row that it
+    /// was to replace was renewed or swept in the meantime.
     async fn is_expired_in_the_way(&self, verb: usize, failure: &Error) -> Result<bool> {
-        // This insert was to replace an expired row. A lost race means that it was renewed or
-        // swept.
+        // This insert was to replace an expired row. A lost race means that the row was renewed or swept.
         if self.expired.forget_replaced(verb) {
             return Ok(failure.lost_race());
         }
@@ -171,7 +170,7 @@ impl Sending<'_> {
     }
 }
 
-/// Sends the operations of a transaction, and returns the answer to each.
+/// Sends the operations of a transaction and returns the answer to each.
 pub(super) async fn write_transaction(
     outbox: &Outbox,
     table: &str,

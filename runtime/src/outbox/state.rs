@@ -1,4 +1,4 @@
-//! Holds the state that a client keeps for its outbox: registrations, known types, background work.
+//! The state that a client keeps for its outbox: registrations, known types, background work.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
     store::Store,
 };
 
-/// A client's store, with the state of its work in other partitions.
+/// A client's store, and the state of its work in other partitions.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     pub(crate) store: Store,
@@ -35,12 +35,12 @@ pub(crate) struct Outbox {
     /// The store's time, estimated from the dates of its answers.
     pub(crate) server: Arc<ServerClock>,
     pub(crate) guards: Guards,
-    /// Makes and verifies the codes that authenticate messages and moves.
+    /// Makes and verifies the authenticity codes of messages and moves.
     pub(crate) codes: WorkCodes,
     pub(crate) background: BackgroundTasks,
     pub(crate) locks: KeyedLocks,
     pub(crate) left_claims: Arc<LeftClaims>,
-    /// The name of this writer, if the caller gave one, and this run of its program.
+    /// The name of this writer, if the caller set one, and the current run of its program.
     pub(crate) writer: Option<WriterRun>,
     pub(crate) registrations: Registrations,
     pub(crate) expiry: ExpiryMarkers,
@@ -48,7 +48,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Creates the state of a client that has registered for no partition and knows no type.
+    /// Creates the state of a client that has not registered for any partition and knows no type.
     pub(crate) fn new(
         store: Store,
         options: OutboxOptions,
@@ -73,15 +73,15 @@ impl Outbox {
         }
     }
 
-    /// Does the work that follows a commit: before it returns where the options or an exclusive
-    /// store ask for it, otherwise in the background.
+    /// Does the work that follows a commit. Finishes it before returning if the options or an exclusive store require
+    /// this, otherwise runs it in the background.
     pub(crate) async fn run_after_commit(
         &self,
         work: BoxFuture<'static, Result<()>>,
     ) -> BackgroundWork {
         let OutboxOptions { background: most, copies_before_answer, is_exclusive, .. } =
             self.options;
-        // A store of this process alone answers at once, and its users expect to read what they wrote.
+        // A store of this process alone answers quickly, and its users expect to read their own writes.
         if copies_before_answer.unwrap_or(is_exclusive) {
             self.background.run_unless_paused(most, work).await
         } else {
@@ -89,32 +89,30 @@ impl Outbox {
         }
     }
 
-    /// Returns the longest lease of a message that this client may take. Receipts stay for one write
-    /// deadline: a handler that ran longer could repeat an effect.
+    /// Returns the longest lease that this client may take on a message. Receipts are kept for one write deadline, and a
+    /// handler that ran longer could repeat an effect.
     pub(crate) fn longest_lease(&self) -> Duration {
         self.options.flight.saturating_sub(SERVER_LIMIT)
     }
 
-    /// Starts the deadline of remote writes. Must be called before the primary that they follow
-    /// from is read or committed.
+    /// Starts the deadline of remote writes. Must be called before their primary is read or committed.
     pub(crate) fn start_deadline(&self) -> WriteDeadline {
         WriteDeadline::start_deadline(&self.options, &self.clock, self.guards)
     }
 
-    /// Adds a type to those that this client knows, so that its workers can do the type's open work.
+    /// Adds a known type, which lets this client's workers do the type's open work.
     pub(crate) fn add_type(&self, schema: &'static Schema) {
         self.known_types.add_type(schema);
         self.store.watch_time_for_expiry([schema]);
     }
 
-    /// Returns the number of known types. A larger number than before means that unknown rows may
-    /// be understood now.
+    /// Returns the number of known type versions. When it has grown, unknown rows may have become known.
     pub(crate) fn known_type_version_count(&self) -> usize {
         self.known_types.type_version_count()
     }
 
-    /// Returns the type and the index that the address of a copy names; `None` if they are not
-    /// known. `home` is the table of the row that holds the address.
+    /// Returns the type and the index in the address of a copy, if they are known. `home` is the table of the row that
+    /// contains the address.
     pub(crate) fn known_copy(
         &self,
         home: &str,
@@ -123,8 +121,8 @@ impl Outbox {
         self.known_types.type_of_copy(home, address, self.guards_and_case())
     }
 
-    /// Returns the type whose remote list an address names; `None` if it is not known. `home` is
-    /// the table of the row that holds the address.
+    /// Returns the type whose remote list an address refers to, if it is known. `home` is the table of the row that
+    /// contains the address.
     pub(crate) fn type_of_list(
         &self,
         home: &str,
@@ -137,7 +135,7 @@ impl Outbox {
         (self.guards, self.store.table_case())
     }
 
-    /// Returns a random number for a fence row's `Beat`, so that each write changes the row.
+    /// Returns a random number for a fence row's `Beat`, which makes each write change the row.
     pub(crate) fn random_fence_beat(&self) -> i64 {
         i64::from_ne_bytes(self.store.random.random_number().to_ne_bytes())
     }

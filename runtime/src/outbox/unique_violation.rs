@@ -14,7 +14,7 @@ use crate::{
     store::{derive::read_primary_to_derive, sealing::open::ReadAs},
 };
 
-/// A local copy that a transaction could not insert, since its key is occupied.
+/// A local copy that a transaction could not insert because its key is occupied.
 pub(crate) struct OccupiedLocalCopy<'w> {
     pub(crate) table: &'w str,
     pub(crate) copy: &'w Row,
@@ -23,9 +23,9 @@ pub(crate) struct OccupiedLocalCopy<'w> {
     pub(crate) effect: &'w Effect,
 }
 
-/// The violation of a unique index: another row has the key of the copy.
+/// A violation of a unique index: another row has the copy's key.
 pub(crate) struct UniqueViolation {
-    /// The error, which names the row and the entity that holds the key.
+    /// The error, with the row and the entity that holds the key.
     pub(crate) error: Error,
     /// The entity that holds the key, if it has expired by the store's date.
     pub(crate) expired: Option<Row>,
@@ -33,21 +33,19 @@ pub(crate) struct UniqueViolation {
 
 /// The holder of an occupied key.
 enum Holder {
-    /// The entity with this PartitionKey and RowKey, which derives the copy, and its row if it has
-    /// expired.
+    /// The entity with this PartitionKey and RowKey, which derives the copy. Includes its row if it has expired.
     Entity(String, String, Option<Row>),
-    /// No entity: the row is the copy of the entity with this RowKey, which does not derive it any
-    /// more.
+    /// No entity: the row is the copy of the entity with this RowKey, which no longer derives it.
     Orphan(String),
-    /// A row whose entity cannot be told. Holds a description of the row.
+    /// A row whose entity is unknown, with a description of the row.
     Row(String),
 }
 
 impl OccupiedLocalCopy<'_> {
-    /// Returns the violation of the index, which names the occupying row and its holder. Returns
-    /// `None` if the row is gone or has changed, so that the transaction has to be planned again.
+    /// Returns the violation of the index, with the occupying row and its holder. Returns `None` if the row is gone or
+    /// has changed, in which case the transaction must be planned again.
     pub(crate) async fn find_violation(&self, outbox: &Outbox) -> Result<Option<UniqueViolation>> {
-        // Gone since the store refused the insert: another attempt may succeed.
+        // The row disappeared after the store refused the insert. Another attempt may succeed.
         let Some(found) = self.read_current(outbox, self.copy.row_key()).await? else {
             return Ok(None);
         };
@@ -56,7 +54,7 @@ impl OccupiedLocalCopy<'_> {
         let message = match &holder {
             Holder::Entity(partition_key, row_key, _) => {
                 let holder = row_key.escape_debug();
-                // The copy's own PartitionKey is in every error; the holder's may be another one.
+                // Every error contains the copy's own PartitionKey. The holder's may differ.
                 match partition_key == found.partition_key() {
                     true => format!("the key of index `{index}` is held by the entity `{holder}`"),
                     false => format!(
@@ -84,7 +82,7 @@ impl OccupiedLocalCopy<'_> {
         }))
     }
 
-    /// Returns whether the verb writes the primary with that RowKey.
+    /// Returns whether the verb writes the primary with this RowKey.
     fn is_written_by_verb(&self, row_key: &str) -> bool {
         self.effect.primary.iter().any(|operation| operation.row().row_key() == row_key)
     }
@@ -93,13 +91,13 @@ impl OccupiedLocalCopy<'_> {
         let at = RowAt::new(self.table, self.copy.partition_key(), row_key);
         let Some(row) = outbox.store.read_row(at).await? else { return Ok(None) };
         let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
-        // A row that cannot be decrypted occupies the key all the same.
+        // A row that cannot be decrypted still occupies the key.
         let opened =
             outbox.store.sealing.open_one_row(self.table, row.clone(), ReadAs::Typed(schema), None);
         Ok(Some(opened.await.unwrap_or(row)))
     }
 
-    /// Returns whether a primary derives the local copy with that RowKey.
+    /// Returns whether a primary derives the local copy with this RowKey.
     async fn derives_copy(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
         let Some(schema) = self.effect.schema else { return Ok(false) };
         let tokens = outbox.store.token_maker_of_type(schema).await?;
@@ -110,10 +108,10 @@ impl OccupiedLocalCopy<'_> {
         Ok(copies.any(|copy| copy.row.row_key() == row_key))
     }
 
-    /// Returns the holder of the occupied key; `None` if the row changed while its entity was read.
+    /// Returns the holder of the occupied key, or `None` if the row changed while its entity was read.
     async fn find_holder(&self, outbox: &Outbox, found: &Row) -> Result<Option<Holder>> {
         let Some(schema) = self.effect.schema else { return Ok(Some(describe_row(found))) };
-        // A copy that cannot be read occupies the key all the same.
+        // A copy that cannot be read still occupies the key.
         let Ok(Some((partition_key, row_key))) = schema.owner_of_copy(found) else {
             return Ok(Some(describe_row(found)));
         };
@@ -123,7 +121,7 @@ impl OccupiedLocalCopy<'_> {
         let row_key = outbox.store.run_with_index_keys(&tokens, resolve).await?;
         let mut is_expired = false;
         let read = match (schema.can_expire(), schema.is_wide()) {
-            // In a page, whose date says whether the holder has expired.
+            // Read as a page, whose date shows whether the holder has expired.
             (true, _) => {
                 let keys = (&*partition_key, &*row_key);
                 let found = read_with_expired_flag(outbox, self.table, schema, keys).await;
@@ -152,7 +150,7 @@ impl OccupiedLocalCopy<'_> {
             None => None,
         };
         match derives {
-            // Another writer was first with this very entity: the verb has to be planned again.
+            // Another writer was first with the same entity, so the verb must be planned again.
             Some(Ok(true)) if self.is_written_by_verb(&row_key) => return Ok(None),
             Some(Ok(true)) => {
                 let expired = primary.filter(|_| is_expired);
@@ -162,15 +160,15 @@ impl OccupiedLocalCopy<'_> {
             Some(Err(_)) => return Ok(Some(describe_row(found))),
             Some(Ok(false)) | None => {}
         }
-        // A second read: only a copy that kept its ETag while its entity was read is known to be an
-        // orphan. Otherwise a writer may have moved the key on in between.
+        // Read the copy again. It is an orphan only if it kept its ETag while its entity was read. Otherwise a writer
+        // may have moved the key to another entity.
         let again = self.read_current(outbox, found.row_key()).await?;
         let stood = again.is_some_and(|again| again.etag() == found.etag());
         Ok(stood.then_some(Holder::Orphan(row_key)))
     }
 }
 
-/// Describes a row by its type marker, for a message.
+/// Describes a row by its type marker, for an error message.
 fn describe_row(found: &Row) -> Holder {
     Holder::Row(match found.get("EntityType") {
         Ok(Some(ValueRef::String(marker))) => format!("a row of `{}`", marker.escape_debug()),

@@ -1,4 +1,4 @@
-//! Confirms which copies an entity has whose primary does not decode.
+//! Confirms which copies belong to an entity whose primary does not decode.
 
 use super::state::Outbox;
 use crate::{
@@ -10,9 +10,8 @@ use crate::{
     store::sealing::open::ReadAs,
 };
 
-/// Removes the copies from the old rows of an effect that are not the entity's: the condition of an index,
-/// which only a whole entity can answer, may have kept the entity out of it, and another entity may have the
-/// key.
+/// Removes copies from the old rows of an effect that do not belong to the entity. The condition of an index, which
+/// needs the whole entity, may have kept the entity out of the index, and another entity may have the key.
 pub(crate) async fn confirm_old_copies(
     outbox: &Outbox,
     table: &str,
@@ -35,7 +34,7 @@ pub(crate) async fn confirm_old_copies(
     Ok(effect)
 }
 
-/// Returns whether the row at the keys of a local copy is a copy of that primary.
+/// Returns whether the row at the keys of a local copy is a copy of this primary.
 async fn is_own_local_copy(
     outbox: &Outbox,
     table: &str,
@@ -61,14 +60,13 @@ async fn is_own_local_copy(
             let row_key = outbox.store.run_with_index_keys(&tokens, resolve).await?;
             Ok((&*partition_key, &*row_key) == primary.keys())
         }
-        // The copy does not say whose it is. Without a condition, the entity has one with these keys.
+        // The copy does not contain its owner. Without a condition, the entity has a copy with these keys.
         Ok(None) | Err(_) => Ok(!family.conditional),
     }
 }
 
-/// Returns whether a remote copy may be that primary's. Only the copy of an index with a condition is read:
-/// whoever deletes a remote copy finds out whose it is, but a unique key that the entity does not hold has to
-/// be claimed.
+/// Returns whether a remote copy may belong to this primary. Only reads copies of indexes with a condition: the code
+/// that deletes a remote copy checks its owner, but a unique key that the entity does not hold must be claimed.
 async fn is_own_remote_copy(
     outbox: &Outbox,
     table: &str,
@@ -85,7 +83,7 @@ async fn is_own_remote_copy(
     let found = outbox.store.row_if_table_exists(at).await?;
     let (Some(found), Some(primary_family)) = (found, schema.primary_family_of_copy(copy.family))
     else {
-        // A copy that is still to be written is in the primary's dirty row already.
+        // If the copy has yet to be written, it is already in the primary's dirty row.
         return Ok(false);
     };
     let kinds = CopyAndPrimaryFamily { copy: copy.family, primary: primary_family, schema };
