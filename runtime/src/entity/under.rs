@@ -7,15 +7,15 @@ impl<T: TableEntity> Stored<T> {
     /// Combines a value with the ETag of the stored version that you want to replace, such as an `If-Match` header
     /// from an HTTP client. The keys are taken from the value. Nothing is read.
     ///
-    /// [`replace`](crate::Table::replace) and [`delete`](crate::Table::delete) of the result cost one request if the
-    /// entity consists of a single row: no copies, lists, blobs or parts, and no `{..:hmac}` in its keys. A replacement
-    /// also needs `drop_unknown`, because it otherwise keeps the properties that the struct does not declare. In all other
-    /// cases the entity is read first. If the store has another version, the write fails with `is_precondition_failed` and
-    /// nothing is written. [`patch`](crate::Table::patch) always reads first.
+    /// [`replace`](crate::Table::replace) and [`delete`](crate::Table::delete) of the result cost one request if
+    /// the entity consists of a single row: no copies, lists, blobs or parts, and no `{..:hmac}` in its keys. A
+    /// replacement also needs `drop_unknown`, because it otherwise keeps the properties that the struct does not
+    /// declare. In all other cases the entity is read first. If the store has another version, the write fails with
+    /// `is_precondition_failed` and nothing is written. [`patch`](crate::Table::patch) always reads first.
     ///
-    /// The ETag is sent unchanged. An ETag that a proxy has made strong (`"x"` for `W/"x"`) matches no version. `*` is not
-    /// an ETag: use [`replace_any`](crate::Table::replace_any) or [`delete_at`](crate::Table::delete_at) instead. If the
-    /// value's keys are invalid, the write fails.
+    /// The ETag is sent unchanged. An ETag that a proxy has made strong (`"x"` for `W/"x"`) matches no version. `*`
+    /// is not an ETag: use [`replace_any`](crate::Table::replace_any) or [`delete_at`](crate::Table::delete_at)
+    /// instead. If the value's keys are invalid, the write fails.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

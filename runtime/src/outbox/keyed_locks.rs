@@ -51,8 +51,8 @@ impl KeyedLocks {
 
     /// Waits for the locks and runs `work` while holding them. Without locks, only runs `work`.
     ///
-    /// A writer that was woken but not polled for a second loses its locks to a waiting writer. A writer that has waited
-    /// for a minute continues without the lock.
+    /// A writer that was woken but not polled for a second loses its locks to a waiting writer. A writer that has
+    /// waited for a minute continues without the lock.
     pub(crate) async fn run_with_locks<T>(
         &self,
         mut keys: Vec<LockKey>,

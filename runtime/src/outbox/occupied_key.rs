@@ -116,8 +116,8 @@ impl OccupiedKey<'_> {
         }
     }
 
-    /// Returns the violation with `entity` as holder. `holder` is the message's text about the holder, with `{}` for the
-    /// keys of `entity`.
+    /// Returns the violation with `entity` as holder. `holder` is the message's text about the holder, with `{}`
+    /// for the keys of `entity`.
     fn violation_naming_holder(&self, entity: RowAt<'_>, holder: &str) -> Error {
         let (partition_key, row_key) =
             (entity.partition_key.escape_debug(), entity.row_key.escape_debug());

@@ -44,9 +44,9 @@ enum NextStep {
 }
 
 impl Sending<'_> {
-    /// Sends the transaction. If one of the library's own rows was not as planned, plans and sends it again. Returns the
-    /// transaction that was sent and its answers, or `None` if another writer was first and everything must be read
-    /// again.
+    /// Sends the transaction. If one of the library's own rows was not as planned, plans and sends it again.
+    /// Returns the transaction that was sent and its answers, or `None` if another writer was first and everything
+    /// must be read again.
     pub(super) async fn send(
         mut self,
         mut transaction: TransactionPlan,
@@ -155,8 +155,8 @@ impl Sending<'_> {
         Err(violation.error.at_operation(verb))
     }
 
-    /// Returns whether a verb failed because of an expired row. Either an insert found one in its way, or the row that it
-    /// was to replace was renewed or swept in the meantime.
+    /// Returns whether a verb failed because of an expired row. Either an insert found one in its way, or the row
+    /// that it was to replace was renewed or swept in the meantime.
     async fn is_expired_in_the_way(&self, verb: usize, failure: &Error) -> Result<bool> {
         // This insert was to replace an expired row. A lost race means that the row was renewed or swept.
         if self.expired.forget_replaced(verb) {

@@ -89,8 +89,8 @@ impl Outbox {
         }
     }
 
-    /// Returns the longest lease that this client may take on a message. Receipts are kept for one write deadline, and a
-    /// handler that ran longer could repeat an effect.
+    /// Returns the longest lease that this client may take on a message. Receipts are kept for one write deadline,
+    /// and a handler that ran longer could repeat an effect.
     pub(crate) fn longest_lease(&self) -> Duration {
         self.options.flight.saturating_sub(SERVER_LIMIT)
     }

@@ -1,5 +1,5 @@
-//! The loop for writes that can lose a race: read, change, write under a condition, and try again
-//! after a random wait if another writer was first.
+//! The loop for writes that can lose a race: read, change, write under a condition. If another writer was first, it
+//! tries again after a random wait.
 
 use std::{future::Future, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     timers,
 };
 
-/// Number of attempts of a read-change-write loop that sets no other number.
+/// The number of attempts of a read-change-write loop that does not set its own.
 pub(crate) const ATTEMPTS: u32 = 16;
 
 /// The result of one attempt of a [`retry`] loop.
@@ -17,16 +17,16 @@ pub(crate) const ATTEMPTS: u32 = 16;
 pub(crate) enum Attempt<T> {
     /// The loop ends with this value.
     Done(T),
-    /// Another writer was first: the loop tries again.
+    /// Another writer was first, so try again.
     Raced,
-    /// Another write has to end first: the loop tries again, and fails with this error if the last
-    /// attempt ends so.
+    /// Another write must end first, so try again. If the last attempt ends this way, the loop fails with this
+    /// error.
     Busy(Error),
 }
 
-/// Runs `attempt` until it is done or fails, at most `attempts` times, with a wait after each lost
-/// race. Returns `None` if every attempt lost its race.
-// An `AsyncFnMut` would be simpler to call, but the compiler cannot prove that its futures are `Send`.
+/// Runs `attempt` until it is done or fails, at most `attempts` times, with a wait after each lost race. Returns `None`
+/// if every attempt lost its race. Does not take an `AsyncFnMut`, because the compiler cannot prove that its futures
+/// are `Send`.
 pub(crate) async fn retry<T, F: Future<Output = Result<Attempt<T>>>>(
     random: &RandomSource,
     attempts: u32,
@@ -49,15 +49,15 @@ pub(crate) fn contended_error() -> Error {
     contended_attempts_error(ATTEMPTS)
 }
 
-/// Returns the error for a loop of which that many attempts all lost their races.
+/// Returns the error for a loop in which all of this many attempts lost their races.
 pub(crate) fn contended_attempts_error(attempts: u32) -> Error {
     let message = format!("other writers were first {attempts} times in a row");
     Error::new(ErrorKind::Contended, message)
 }
 
-/// Waits a random time below a bound that doubles with every attempt, from 1 ms to 256 ms.
+/// Waits a random time below a limit that doubles with every attempt, from 1 ms to 256 ms.
 pub(crate) async fn wait_before_retry(random: &RandomSource, attempt: u32) {
-    // Random, so that writers that met once do not meet again at the next attempt.
+    // A random wait keeps writers that collided from colliding again.
     let bound = 1_u64 << attempt.min(8);
     let micros = random.random_number() % (bound * 1000);
     timers::sleep(Duration::from_micros(micros)).await;

@@ -1,7 +1,6 @@
-//! Creates dated tables, and keeps their floors: the first period whose table may still be created.
+//! Creates dated tables and maintains their floors. A floor is the first period whose table may still be created.
 //!
-//! A floor only rises. A program that drops tables raises it first, so that no writer creates one
-//! of them again.
+//! A floor only rises. A program raises it before it drops tables, which keeps writers from creating them again.
 
 use super::{backoff, rows::Store};
 use crate::{
@@ -21,34 +20,32 @@ use crate::{
 /// The table that stores the floors of dated tables.
 pub(crate) const FLOOR_TABLE: &str = "EntableTables";
 
-/// The PartitionKey of all rows that store floors of dated tables.
+/// The PartitionKey of all floor rows.
 const FLOOR_PARTITION: &str = "floor";
 
 /// The property with the digits of the floor's period.
 const FLOOR_PROPERTY: &str = "Floor";
 
-/// The floor of an entity's dated tables, as it was read.
+/// The floor of an entity's dated tables, as read.
 #[derive(Debug, Default)]
 pub(crate) struct Floor {
-    /// The digits of the first period whose table may be created; `None` if all may.
+    /// The digits of the first period whose table may be created, or `None` if all may.
     pub(crate) digits: Option<String>,
     etag: Option<ETag>,
     is_table_missing: bool,
-    /// The store's date in its answer; `None` if it sends none.
+    /// The store's date in its answer, or `None` if it sends none.
     pub(crate) date: Option<Ticks>,
 }
 
 impl Floor {
-    /// Returns whether the table of a period, given by its digits, is below the floor and must not
-    /// be created.
-    // Digits of one date form sort as its periods do.
+    /// Returns whether the table of a period, given by its digits, is below the floor and must not be created. The
+    /// digits of one date form sort like its periods.
     pub(crate) fn refuses_period(&self, digits: &str) -> bool {
         self.digits.as_deref().is_some_and(|floor| digits < floor)
     }
 }
 
-/// Returns the RowKey of the floor: the name of the tables before the date, and the form of the date, such as
-/// `Ym`.
+/// Returns the RowKey of the floor: the table name before the date, and the form of the date, such as `Ym`.
 fn row_key(store: &Store, dated: &DatedTables) -> String {
     format!(
         "{}_{}",
@@ -57,13 +54,13 @@ fn row_key(store: &Store, dated: &DatedTables) -> String {
     )
 }
 
-/// Reads, in one request, the floor of an entity's dated tables: the first period whose table may still
-/// be created. There is no floor if the table that stores floors is missing.
+/// Reads the floor of an entity's dated tables in one request. The floor is the first period whose table may still be
+/// created. There is no floor if the table of floors is missing.
 pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Floor> {
     let filter = Keys::point(FLOOR_PARTITION, row_key(store, dated)).filter();
     let scan =
         ScanRequest { table: FLOOR_TABLE, filter: &filter, select: None, top: None, from: None };
-    // Read as a page, since a page brings the store's date.
+    // Read as a page, which contains the store's date.
     let page = match store.scan(scan).await {
         Err(error) if error.is_table_missing() => {
             return Ok(Floor { is_table_missing: true, ..Floor::default() });
@@ -92,8 +89,7 @@ pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Flo
     }
 }
 
-/// Reads the floor; creates the table of floors if it is missing, so that the answer has the
-/// store's date.
+/// Reads the floor. Creates the table of floors if it is missing, because only then the answer has the store's date.
 pub(crate) async fn read_floor_creating_table(store: &Store, dated: &DatedTables) -> Result<Floor> {
     let floor = read_floor(store, dated).await?;
     if !floor.is_table_missing {
@@ -103,7 +99,7 @@ pub(crate) async fn read_floor_creating_table(store: &Store, dated: &DatedTables
     read_floor(store, dated).await
 }
 
-/// Raises the floor to a period, or leaves it if it is higher. `floor` is the floor as it was read.
+/// Raises the floor to a period, unless it is already higher. `floor` is the floor that was read.
 pub(crate) async fn raise_floor(
     store: &Store,
     dated: &DatedTables,
@@ -123,32 +119,31 @@ pub(crate) async fn raise_floor(
         row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
         row.put(FLOOR_PROPERTY, ValueRef::String(&digits));
         let row = row.finish()?;
-        // Under the ETag that was read, a lower floor never overwrites a higher one.
+        // Under the ETag that was read, a lower floor cannot overwrite a higher one.
         let write = match floor.etag {
             Some(etag) => Operation::replace(row, Condition::Match(etag)),
             None => Operation::insert(row),
         };
         match store.apply(&Batch::single(FLOOR_TABLE, write)?).await {
             Ok(_) => return Ok(()),
-            // A lost answer is read again: the floor may stand already.
+            // After a lost answer, read again: the floor may already be raised.
             Err(error) if error.is_superseded() || error.row_exists() || error.is_answer_lost() => {
             }
             Err(error) => return Err(error),
         }
         backoff::wait_before_retry(&store.random, attempt).await;
-        // Another program may have raised it in between, perhaps far enough.
+        // Another program may have raised it in the meantime, perhaps far enough.
         floor = read_floor(store, dated).await?;
     }
     Err(backoff::contended_error().in_table(FLOOR_TABLE))
 }
 
-/// Creates the table of a period with those of its copies and lists, unless it is below the floor. Returns
-/// whether the table did not exist. The floor is not read if `reads_floor` is `false`: only a simulation
-/// leaves out this guard.
+/// Creates the table of a period with the tables of its copies and lists, unless it is below the floor. Returns whether
+/// the table was created. If `reads_floor` is `false`, does not read the floor; only a simulation omits this guard.
 ///
 /// # Errors
 ///
-/// `is_not_found`, naming the floor, for a table below it.
+/// Fails with `is_not_found` and the floor for a table below the floor.
 pub(crate) async fn create_dated_table(
     store: &Store,
     schema: &Schema,
@@ -167,15 +162,14 @@ pub(crate) async fn create_dated_table(
     create_table_with_copies(store, schema, table).await
 }
 
-/// Creates a table of an entity with the tables of its copies and lists. Returns whether the table
-/// did not exist.
+/// Creates a table of an entity with the tables of its copies and lists. Returns whether the table was created.
 pub(crate) async fn create_table_with_copies(
     store: &Store,
     schema: &Schema,
     table: &str,
 ) -> Result<bool> {
-    // The tables of copies are made first: where the table of the entities exists, they exist too, and
-    // nobody has to look for them.
+    // Create the tables of copies first. If the table of the entities exists, they then exist too, without a
+    // check.
     for name in tables_of_derived_rows(schema, table) {
         store.create_table_if_not_exists(&name).await?;
     }
@@ -202,8 +196,8 @@ fn below_floor(dated: &DatedTables, table: &str, floor: &Floor) -> Error {
     Error::service(ServiceCode::TableNotFound, message).in_table(table)
 }
 
-/// Returns the periods from `first` to `last` whose tables exist, the earliest first. Costs one request for each
-/// 1,000 of these tables; a store without a range of names sends the names of all tables.
+/// Returns the periods from `first` to `last` whose tables exist, earliest first. Costs one request for each 1,000 of
+/// these tables. A store that cannot list a range of names lists all tables.
 pub(crate) async fn list_existing_periods(
     store: &Store,
     dated: &DatedTables,
@@ -223,7 +217,7 @@ pub(crate) async fn list_existing_periods(
     Ok(periods)
 }
 
-/// Returns the digits of a period, which end its table's name.
+/// Returns the digits of a period at the end of its table's name.
 pub(crate) fn digits_of(dated: &DatedTables, period: Period) -> Result<String> {
     dated.digits_of(period).map_err(|invalid| invalid.into_write_error(dated.property))
 }
@@ -233,8 +227,8 @@ pub(crate) fn name_of(dated: &DatedTables, period: Period) -> Result<String> {
     dated.name_of(period).map_err(|invalid| invalid.into_write_error(dated.property))
 }
 
-/// Returns whether the error says that a dated table does not exist: it was never created, was
-/// dropped, or is being dropped.
+/// Returns whether the error means that a dated table does not exist: it was never created, was dropped, or is being
+/// dropped.
 pub(crate) fn is_dated_table_missing(error: &Error) -> bool {
     error.is_table_missing() || error.is_table_being_deleted()
 }

@@ -1,5 +1,5 @@
-//! Derives copies and list entries from a stored primary, and reads the rows that tell which entity
-//! has a unique key.
+//! Derives copies and list entries from a stored primary, and reads the rows that determine which entity has a unique
+//! key.
 
 use super::{rows::Store, sealing::open::ReadAs, wide_rows::join_parts_of_entity};
 use crate::{
@@ -14,8 +14,7 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// Reads a primary in order to derive from it: as it is stored, or joined and decrypted if `schema`
-/// is wide.
+/// Reads a primary to derive rows from it. The row is as stored, or joined and decrypted if `schema` is wide.
 pub(crate) async fn read_primary_to_derive(
     store: &Store,
     at: RowAt<'_>,
@@ -31,16 +30,16 @@ pub(crate) async fn read_primary_to_derive(
     }
 }
 
-/// A primary as it is stored, not decrypted.
+/// A stored primary that has not been decrypted.
 #[derive(Debug)]
 pub(crate) struct SealedPrimary {
-    /// The row; for a wide entity, its joined parts.
+    /// The row. For a wide entity, its joined parts.
     pub(crate) row: Row,
-    /// The parts of a wide entity, each encrypted for its own keys. Empty for an entity of one row.
+    /// The parts of a wide entity, each encrypted for its own keys. Empty if the entity is not wide.
     parts: Vec<(usize, Option<Row>)>,
 }
 
-/// Reads a primary of type `schema` without decrypting it; of a wide entity, all parts with one query.
+/// Reads a primary of type `schema` without decrypting it. Reads all parts of a wide entity with one query.
 pub(crate) async fn read_sealed_primary(
     store: &Store,
     at: RowAt<'_>,
@@ -56,11 +55,11 @@ pub(crate) async fn read_sealed_primary(
     Ok(row.map(|row| SealedPrimary { row, parts }))
 }
 
-/// Decrypts a primary of type `schema`. Of a wide entity it decrypts each part and joins them.
+/// Decrypts a primary of type `schema`. For a wide entity, decrypts each part and joins the parts.
 ///
 /// # Errors
 ///
-/// Also fails with `is_corrupt` if a part is missing or was not written with the others.
+/// Fails if the row cannot be decrypted, and with `is_corrupt` if a part is missing or was not written with the others.
 pub(crate) async fn decrypt_primary(
     store: &Store,
     table: &str,
@@ -75,21 +74,20 @@ pub(crate) async fn decrypt_primary(
     Ok(opened.unwrap_or_else(|| sealed.row.clone()))
 }
 
-/// Returns the rows that a stored primary derives, given the row that [`read_primary_to_derive`] returned:
-/// decrypts the row, and derives by the declarations of the type's version that wrote the row. Returns `None`
-/// if the row is not of the type.
+/// Returns the rows that a stored primary derives. `primary` is the row from [`read_primary_to_derive`]. Decrypts the
+/// row, and uses the declarations of the version that wrote it. Returns `None` if the row is of another type.
 pub(crate) async fn derive_stored_primary(
     store: &Store,
     table: &str,
     schema: &'static Schema,
     primary: &Row,
 ) -> Result<Option<EntityRows>> {
-    // A wide primary was decrypted when it was read, since its parts have to be joined.
+    // A wide primary was decrypted when its parts were joined.
     let plain = match schema.is_wide() {
         true => primary.clone(),
         false => store.decrypt_row_of_type(table, primary.clone(), schema).await?,
     };
-    // Blind tokens are made with the client's index key, which a type without them does not need.
+    // Blind tokens need the client's index key. A type without tokens does not fetch it.
     let tokens = store.token_maker_of_type(schema).await?;
     let derived =
         store.run_with_index_keys(&tokens, || schema.derive_rows(&plain, &tokens)).await?;
@@ -106,26 +104,24 @@ pub(crate) struct DerivedCopy {
 }
 
 impl DerivedCopy {
-    /// Returns the row to store: the copy with the properties that name its primary and the
-    /// primary's ETag.
+    /// Returns the row to store: the copy, with properties for its primary and the primary's ETag.
     pub(crate) fn to_row(&self) -> Result<Row> {
         copy_with_owner(&self.copy, self.kinds, self.primary.as_row_at(), Some(&self.version))
     }
 }
 
-/// Answer of the primary that an index row names: whether the primary still derives the
-/// key of the index row.
+/// Whether the primary in an index row still derives the key of the index row.
 #[derive(Debug)]
 pub(crate) enum OwnerHoldsKey {
     /// The primary derives the key.
     Holds(Box<DerivedCopy>),
     /// The primary does not exist or does not derive the key.
-    // Also if the table is missing: a table of that name that is created later has neither the primary nor
-    // the row of a claim that the primary had, so that no transaction under that claim commits there.
+    // A missing table counts too. A table that is later created under its name contains neither the primary nor
+    // the claim's row, so no transaction under the claim can commit there.
     Nobody,
 }
 
-/// Reads the primary that a row names, and returns whether it derives the copy at an address.
+/// Reads the primary in a row and returns whether it derives the copy at an address.
 pub(crate) async fn find_owner_holding_key(
     store: &Store,
     named: RowAt<'_>,
@@ -143,7 +139,7 @@ pub(crate) async fn find_owner_holding_key(
     })
 }
 
-/// Returns the copy that a primary derives for an address; `None` if it derives none.
+/// Returns the copy that a primary derives for an address, if it derives one.
 async fn derived_copy(
     store: &Store,
     primary: RowAt<'_>,
@@ -151,7 +147,7 @@ async fn derived_copy(
     schema: &'static Schema,
     address: &CopyAddress,
 ) -> Result<Option<DerivedCopy>> {
-    // Without an ETag the copy could not say which version it was derived from.
+    // Without an ETag, the copy could not record the version it was derived from.
     let Some(version) = row.etag() else { return Ok(None) };
     let rows = derive_stored_primary(store, primary.table, schema, row).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
@@ -169,14 +165,14 @@ async fn derived_copy(
 pub(crate) enum ClaimState {
     /// The transaction of the claim may still be committed.
     Alive,
-    /// The claim is marked dead: its transaction can no longer be committed.
+    /// The claim is marked dead, and its transaction can no longer be committed.
     Dead,
-    /// There is no such claim: its transaction was committed, the claim was resolved, or its table was deleted.
+    /// The claim does not exist: its transaction was committed, it was resolved, or its table was deleted.
     Gone,
 }
 
-/// Reads the row of claim `id` and returns whether the claim is alive. `named` is the address of any
-/// row in the claim's partition, such as the primary that claims a key; its RowKey is not used.
+/// Reads the row of claim `id` and returns whether the claim is alive. `named` is the address of any row in the claim's
+/// partition, such as the primary that claims a key. Its RowKey is not used.
 pub(crate) async fn read_claim_state(
     store: &Store,
     named: RowAt<'_>,

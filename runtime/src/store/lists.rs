@@ -1,4 +1,4 @@
-//! Reads lists as they are stored: in rows, or in a blob.
+//! Reads stored lists, from rows or from a blob.
 
 use std::{
     collections::BTreeMap,
@@ -25,25 +25,24 @@ use crate::{
     row::Row,
 };
 
-/// Number of lists that are read at a time.
+/// The number of lists that are read concurrently.
 const LISTS_AT_ONCE: usize = 16;
 
-/// A remote list as it was read.
+/// A remote list that was read.
 #[derive(Debug, Clone)]
 pub(crate) enum FoundList {
-    /// A list in rows; `None` if it has no row.
+    /// A list in rows, or `None` if it has no row.
     Rows(Option<StoredList>),
-    /// A list in a blob; `None` if there is no blob.
+    /// A list in a blob, or `None` if there is no blob.
     Blob(Option<BlobList>),
 }
 
-/// The lists that were read, by address. A list that could not be read is an error under its
-/// address.
+/// The lists that were read, by address. A list that could not be read is an error.
 pub(crate) type ListsByAddress = BTreeMap<ListAddress, Result<FoundList>>;
 
 /// Reads the lists at some addresses, each once.
 pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -> ListsByAddress {
-    // Many memberships name one list: each list is read once.
+    // Several memberships may refer to one list, which is read once.
     addresses.sort();
     addresses.dedup();
     let found = stream::iter(addresses).map(|address| async move {
@@ -53,8 +52,8 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
     found.buffer_unordered(LISTS_AT_ONCE).collect().await
 }
 
-/// Reads the lists of each row in `wanted`, row by row, until the lists take more than `limit` bytes. Reads
-/// all lists of the first row in any case. Lists that were not read are missing in the result.
+/// Reads the lists of each row in `wanted`, row by row, until the lists take more than `limit` bytes. Always reads all
+/// lists of the first row. Lists that were not read are missing in the result.
 pub(crate) async fn read_lists_until_bytes(
     store: &Store,
     wanted: &[Vec<ListAddress>],
@@ -63,7 +62,7 @@ pub(crate) async fn read_lists_until_bytes(
     let (mut lists, mut bytes, mut rows) = (ListsByAddress::new(), 0_usize, 0);
     let mut most = 1;
     while rows < wanted.len() && bytes <= limit {
-        // As many lists at a time as fit by the mean size of those before, and those of one row at least.
+        // Read as many lists at a time as fit according to the mean size of the previous ones, at least one row's.
         let mut next: Vec<ListAddress> = Vec::new();
         for addresses in wanted.iter().skip(rows) {
             let is_new = |one: &&ListAddress| !lists.contains_key(*one) && !next.contains(*one);
@@ -83,8 +82,7 @@ pub(crate) async fn read_lists_until_bytes(
     lists
 }
 
-/// Reads a remote list from its rows, or from its blob. A list that does not exist is a [`FoundList`] that
-/// holds `None`.
+/// Reads a remote list from its rows or its blob. If the list does not exist, the [`FoundList`] contains `None`.
 pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let RowAt { table, partition_key, row_key } = address.as_row_at();
     if address.in_blob {
@@ -95,8 +93,8 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
     list.map(FoundList::Rows).map_err(|error| error_at_list(address, error))
 }
 
-/// Fails with `is_unsupported` for a list in a blob if the client has no store for blobs, or if that store
-/// cannot compare versions and other processes may write to it.
+/// Fails with `is_unsupported` for a list in a blob if the client has no blob store, or if the blob store cannot
+/// compare versions and other processes may write to it.
 pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddress) -> Result<()> {
     match address.in_blob {
         true => {
@@ -107,20 +105,20 @@ pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddre
     }
 }
 
-/// Returns the error for a list in a blob of a client that has no store for blobs.
+/// Returns the error for a list in a blob if the client has no blob store.
 fn no_list_blob_store_error() -> Error {
     let message =
         "the list is kept in blobs, and the client has none: `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// Returns the client's store for blobs, which has the lists in blobs.
+/// Returns the client's blob store, which contains the lists in blobs.
 fn blobs(store: &Store) -> Result<&dyn BlobStore> {
     store.blobs.as_deref().ok_or_else(no_list_blob_store_error)
 }
 
-/// Writes the text of a list in a blob if the blob is still in the version `seen`, or does not exist if `seen`
-/// is `None`.
+/// Writes the text of a list in a blob if the blob still has the version `seen`, or does not exist if `seen` is
+/// `None`.
 pub(crate) async fn write_list_blob(
     store: &Store,
     at: RowAt<'_>,
@@ -131,7 +129,7 @@ pub(crate) async fn write_list_blob(
     blobs(store)?.write_text_if_unchanged(&name, text, seen).await
 }
 
-/// Reads the version of the blob of a list; `None` if there is no blob.
+/// Returns the version of a list's blob, or `None` if there is no blob.
 pub(crate) async fn read_list_blob_version(
     store: &Store,
     at: RowAt<'_>,
@@ -152,13 +150,13 @@ impl FoundList {
     fn held_bytes(&self) -> usize {
         let ids: usize = self.ids().iter().map(|id| id.len() + size_of::<String>()).sum();
         match self {
-            // The ids by row, all ids, and the rows themselves.
+            // Each id is held three times: by row, in the list of ids, and in the rows themselves.
             Self::Rows(_) => 3 * ids,
             Self::Blob(_) => ids,
         }
     }
 
-    /// Returns the ids in the list in their stored order.
+    /// Returns the ids in the list in stored order.
     pub(crate) fn ids(&self) -> &[String] {
         match self {
             Self::Rows(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
@@ -167,8 +165,8 @@ impl FoundList {
     }
 }
 
-/// Reads a local list: its head, and the spill rows that belong to the head's ETag. Returns `None`
-/// if it does not exist.
+/// Reads a local list: its head row, and the spill rows that belong to the head's ETag. Returns `None` if the list does
+/// not exist.
 pub(crate) async fn read_local_list(
     store: &Store,
     table: &str,
@@ -178,8 +176,7 @@ pub(crate) async fn read_local_list(
     read_list_with_id_form(store, table, (partition_key, row_key), IdForm::RowKeys).await
 }
 
-/// Reads a list with ids of the form `of`: its head, and the spill rows that belong to the head's
-/// ETag.
+/// Reads a list with ids of the form `of`: its head row, and the spill rows that belong to the head's ETag.
 pub(crate) async fn read_list_with_id_form(
     store: &Store,
     table: &str,
@@ -188,7 +185,7 @@ pub(crate) async fn read_list_with_id_form(
 ) -> Result<Option<StoredList>> {
     let head = RowAt::new(table, partition_key, row_key);
     let Some(row) = store.read_row(head).await? else { return Ok(None) };
-    // The head that ends an attempt begins the next, which saves its read.
+    // The head row at the end of one attempt is reused by the next, which saves a read.
     let head_row = &Mutex::new(row);
     let list = backoff::retry(&store.random, backoff::ATTEMPTS, || async move {
         let row = head_row.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -201,7 +198,7 @@ pub(crate) async fn read_list_with_id_form(
         for spill in scan_matching_rows(store, table, keys.filter()).await? {
             list.add_spill_row(&spill)?;
         }
-        // Spill rows have no version of the list. If the head is as it was, they belong to it.
+        // Spill rows contain no version of the list. If the head row has not changed, they belong to it.
         match store.read_row(head).await? {
             Some(again) if again.etag() == list.head_row().etag() => {
                 return Ok(Attempt::Done(Some(list)));

@@ -1,7 +1,7 @@
-//! The store as the library sees it: reads and decrypts rows, encrypts and writes them.
+//! The store as the library uses it: reads and decrypts rows, encrypts and writes them.
 //!
-//! It knows no outbox and no entity type of the user. A file uses only the files whose `mod` lines
-//! stand above its own.
+//! This module knows neither the outbox nor the user's entity types. A file uses only files whose `mod` lines come
+//! before its own.
 
 pub(crate) mod backoff;
 pub(crate) mod sealing;

@@ -8,7 +8,7 @@ use crate::{
     page::{Continuation, PageLoop},
 };
 
-/// The pages of the rows of one table that match a filter, in the order in which they are read.
+/// The pages of one table's rows that match a filter, in reading order.
 pub(crate) struct ScanPages<'s> {
     store: &'s Store,
     table: &'s str,
@@ -19,7 +19,7 @@ pub(crate) struct ScanPages<'s> {
 }
 
 impl Store {
-    /// Returns the pages of the rows of `table` that match `filter`. Reads nothing yet.
+    /// Returns the pages of `table`'s rows that match `filter`. Reads nothing yet.
     pub(crate) fn pages<'s>(&'s self, table: &'s str, filter: Filter) -> ScanPages<'s> {
         let pages = PageLoop::from_start();
         ScanPages { store: self, table, filter, columns: None, may_lack_table: false, pages }
@@ -27,17 +27,17 @@ impl Store {
 }
 
 impl ScanPages<'_> {
-    /// Reads only these properties of the rows.
+    /// Limits the read to these properties.
     pub(crate) fn with_columns(self, columns: Vec<String>) -> Self {
         Self { columns: Some(columns), ..self }
     }
 
-    /// Treats a missing table as one without rows.
+    /// Treats a missing table as empty.
     pub(crate) fn empty_without_table(self) -> Self {
         Self { may_lack_table: true, ..self }
     }
 
-    /// Reads the next page. Returns `None` after the last one and after an error.
+    /// Reads the next page. Returns `None` after the last page and after an error.
     pub(crate) async fn next_page(&mut self) -> Result<Option<Rows>> {
         let Some(from) = self.pages.begin_page() else { return Ok(None) };
         let (filter, select) = (&self.filter, self.columns.as_deref());
@@ -53,7 +53,7 @@ impl ScanPages<'_> {
         }
     }
 
-    /// Returns whether there is no further page to read: after the last one, a missing table or an error.
+    /// Returns whether there is no further page, after the last one, a missing table or an error.
     pub(crate) const fn is_over(&self) -> bool {
         self.pages.is_over()
     }

@@ -1,4 +1,4 @@
-//! Puts blind tokens into the keys of paths.
+//! Adds blind tokens to the keys of paths.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use crate::{
 };
 
 impl Store {
-    /// Puts blind tokens into the keys of a path, for which it may fetch index keys. `schema` is the
-    /// type whose keys the path holds. Returns a path without `{..:hmac}` parts unchanged.
+    /// Adds blind tokens to the keys of a path. May fetch index keys. `schema` is the type that the path's keys
+    /// belong to. Returns a path without `{..:hmac}` parts unchanged.
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the path needs tokens and has no type, and the errors of the key provider.
+    /// Fails with `is_invalid` if the path needs tokens and has no type, and with the errors of the key provider.
     pub(crate) async fn path_with_key_tokens<'a>(
         &self,
         schema: Option<&'static Schema>,
@@ -23,7 +23,7 @@ impl Store {
         if !access.needs_key_tokens() {
             return Ok(Cow::Borrowed(access));
         }
-        // Boxed: few paths need tokens, and the future of every verb would have room for them.
+        // Boxed because few paths need tokens, and the future of every verb would reserve space for them.
         Box::pin(self.fill_key_tokens(schema, access)).await.map(Cow::Owned)
     }
 
@@ -42,8 +42,8 @@ impl Store {
         self.run_with_index_keys(&tokens, fill).await
     }
 
-    /// Puts blind tokens into the keys of a path whose rows are to be read. Returns `None` if all
-    /// keys of the rows' scope are deleted for good: a lookup by blind tokens finds nothing there.
+    /// Adds blind tokens to the keys of a path for a read. Returns `None` if all keys of the rows' scope are
+    /// permanently deleted, because a lookup by blind token then finds nothing.
     ///
     /// # Errors
     ///

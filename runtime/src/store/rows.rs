@@ -1,4 +1,4 @@
-//! Reads and writes rows: every request of the library to its backend is sent here.
+//! Reads and writes rows. Every request of the library to its backend is sent here.
 
 use std::sync::{
     Arc,
@@ -28,12 +28,12 @@ use super::{
     usage::UsageCounters,
 };
 
-/// A backend, with the keys and counters of a client. Clones share all of them.
+/// A backend, with the encryption keys and counters of a client. Clones share all of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) sealing: Arc<RowSealer>,
-    /// The source of random ids and waits.
+    /// The source of random ids and waiting times.
     pub(crate) random: Arc<RandomSource>,
     pub(crate) usage: Arc<UsageCounters>,
     /// The store's time, estimated from the dates of its pages after
@@ -41,32 +41,31 @@ pub(crate) struct Store {
     pub(crate) time: Arc<ServerClock>,
     /// Whether this client reads or writes entities that expire.
     pub(crate) is_time_watched: Arc<AtomicBool>,
-    /// The store for blobs; `None` if the client was given none.
+    /// The blob store, if the client has one.
     pub(crate) blobs: Option<Arc<dyn BlobStore>>,
 }
 
 impl Store {
-    /// Returns whether the client was given a store for blobs.
+    /// Returns whether the client has a blob store.
     pub(crate) const fn has_blobs(&self) -> bool {
         self.blobs.is_some()
     }
 
-    /// Returns the client's handle to its object store; `None` if it was given none.
+    /// Returns the client's handle to its object store, if it has one.
     #[cfg(feature = "blob")]
     pub(crate) fn object_blobs(&self) -> Option<&crate::blob::Blobs> {
         self.blobs.as_ref()?.as_any().downcast_ref()
     }
 
-    /// Begins to estimate the store's time if a type can expire. Every verb that reads, writes or
-    /// sweeps such entities calls it before its first page, so that a wrong local clock hides no
-    /// entity.
+    /// Starts to estimate the store's time if any of the types can expire. Verbs that read, write or sweep such
+    /// entities call this before their first page. Otherwise, a wrong local clock could hide an entity.
     pub(crate) fn watch_time_for_expiry(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
         if schemas.into_iter().any(Schema::can_expire) {
             self.watch_time();
         }
     }
 
-    /// Begins to estimate the store's time, for a type that can expire.
+    /// Starts to estimate the store's time, for a type that can expire.
     pub(crate) fn watch_time(&self) {
         self.is_time_watched.store(true, Ordering::Relaxed);
     }
@@ -76,12 +75,12 @@ impl Store {
         self.backend.capabilities()
     }
 
-    /// Fails on a store whose reads may not show the last writes, for a feature that decides by
-    /// reads. `what` names the feature, in the plural.
+    /// Fails on a store whose reads may lag, for a feature that depends on current reads. `what` names the feature
+    /// in the plural.
     ///
     /// # Errors
     ///
-    /// `is_unsupported` on a store without strong reads.
+    /// Fails with `is_unsupported` on a store without strong reads.
     pub(crate) fn require_strong_reads(&self, what: &str) -> Result<()> {
         let capabilities = self.capabilities();
         if capabilities.strong_reads {
@@ -94,19 +93,19 @@ impl Store {
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 
-    /// Returns whether names that differ in case alone name one table of the store.
+    /// Returns whether names that differ only in case denote the same table of the store.
     pub(crate) fn table_case(&self) -> TableCase {
         self.capabilities().table_case
     }
 
     /// Creates a table. Fails if the table exists.
     pub(crate) async fn create_table(&self, name: &str) -> Result<()> {
-        // Checked here, so that the error names the rule that the name breaks.
+        // Checked here for an error that explains which rule the name breaks.
         limits::check_table_name(name)?;
         self.send_table_request(TableRequest::Create(name)).await.map(drop)
     }
 
-    /// Creates a table if it does not exist; returns `true` if it was created.
+    /// Creates a table if it does not exist. Returns `true` if it was created.
     pub(crate) async fn create_table_if_not_exists(&self, name: &str) -> Result<bool> {
         match self.create_table(name).await {
             Ok(()) => Ok(true),
@@ -115,8 +114,8 @@ impl Store {
         }
     }
 
-    /// Returns the names of the tables in a range of names, or of all tables, page by page. A store may list
-    /// names outside of the range too.
+    /// Returns the names of all tables or of the tables in a range of names, page by page. A store may also return
+    /// names outside the range.
     pub(crate) async fn list_table_names(
         &self,
         within: Option<NameRange<'_>>,
@@ -132,7 +131,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Sends a request about tables. Its error names the table.
+    /// Sends a request about tables. Errors contain the table's name.
     pub(crate) async fn send_table_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
         let (TableRequest::Create(name) | TableRequest::Delete(name)) = request else {
             let answer = self.backend.tables(request).await;
@@ -145,14 +144,14 @@ impl Store {
         answer.map_err(|error| error.in_table(name))
     }
 
-    /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Callers use it within
+    /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Must be used within
     /// [`run_with_index_keys`](Self::run_with_index_keys).
     pub(crate) async fn shared_token_maker(&self) -> Result<TokenMaker> {
         self.sealing.shared_token_maker().await
     }
 
-    /// Returns the maker of blind tokens for a type's keys. It has no key if the type's keys have
-    /// no blind tokens.
+    /// Returns the maker of blind tokens for a type's keys. It has no index key if the type has no blind tokens in
+    /// keys.
     pub(crate) async fn token_maker_of_type(&self, schema: &'static Schema) -> Result<TokenMaker> {
         if schema.has_key_tokens() {
             self.shared_token_maker().await
@@ -161,11 +160,10 @@ impl Store {
         }
     }
 
-    /// Returns whether a lookup by a blind token failed because all keys of its scope are
-    /// destroyed, and counts such a lookup. `named` is the scope that the caller named; it decides
-    /// if neither the error nor the path tells the scope.
-    // The caller then returns no rows, as for a value that is not stored. An error would reveal
-    // which values the tenant of that scope had.
+    /// Returns whether a lookup by blind token failed because all keys of its scope are destroyed, and counts such
+    /// lookups. `named` is the scope from the caller, which is used if it follows neither from the error nor from
+    /// the path. The caller then returns no rows, as for a value that is not stored. An error would reveal which
+    /// values the tenant of the scope had.
     pub(crate) async fn is_lookup_of_shredded_scope(
         &self,
         error: &Error,
@@ -178,19 +176,17 @@ impl Store {
         is_lookup_of_shredded_scope
     }
 
-    /// Returns whether a row that a lookup by a blind token found cannot be decrypted because all
-    /// keys of its scope are deleted for good, and counts it. `scopes` keeps the results for the
-    /// other rows of the page.
+    /// Returns whether a row that was found by blind token cannot be decrypted because all keys of its scope are
+    /// permanently deleted, and counts it. `scopes` stores the results for the other rows of the page.
     pub(crate) async fn is_row_shredded(&self, scopes: &mut ShreddedScopes, error: &Error) -> bool {
         let is_shredded = scopes.is_row_scope_shredded(&self.sealing, error).await;
         self.usage.count_if_shredded(is_shredded);
         is_shredded
     }
 
-    /// Leaves out the rows of a page that cannot be decrypted because all keys of their scopes are
-    /// deleted for good.
+    /// Removes the rows of a page that cannot be decrypted because all keys of their scopes are permanently deleted.
     pub(crate) async fn without_shredded(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
-        // Most pages have no row that failed: nothing has to be asked.
+        // Most pages have no failed row and need no check.
         if rows.iter().all(Result::is_ok) {
             return rows;
         }
@@ -204,16 +200,15 @@ impl Store {
         kept
     }
 
-    /// Calls `make`, which makes blind tokens. As long as it fails because index keys of scopes are not
-    /// fetched yet, fetches them and calls it again, so `make` must have no effects before its tokens
-    /// are made.
+    /// Calls `make`, which makes blind tokens. While it fails for lack of index keys, fetches these and calls it again.
+    /// `make` must have no side effects before its tokens are made.
     pub(crate) async fn run_with_index_keys<T>(
         &self,
         tokens: &TokenMaker,
         mut make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        // Which scopes it needs is known only once values are read and keys are made of them. An entity
-        // has few, and each is asked for once.
+        // The scopes are only known once values are read and keys are made from them. An entity has few scopes, each
+        // of which is fetched once.
         loop {
             let made = make();
             let missing = made.is_err().then(|| tokens.take_missing_scopes()).flatten();
@@ -225,8 +220,8 @@ impl Store {
         }
     }
 
-    /// Reads a row and decrypts the properties that `read_as` declares as encrypted. Of a wide
-    /// entity, reads the parts that hold the selected properties, and joins them.
+    /// Reads a row and decrypts the properties that `read_as` declares as encrypted. For a wide entity, reads the parts
+    /// with the selected properties and joins them.
     pub(crate) async fn read_decrypted(
         &self,
         request: ReadRequest<'_>,
@@ -260,9 +255,8 @@ impl Store {
         opened.map(Some).map_err(|error| error.in_table(request.table))
     }
 
-    /// Returns whether a row that a typed read found has expired by the store's time. `expected` is the
-    /// row family that the row most likely has, which is tried first to save time; it does not change
-    /// the result.
+    /// Returns whether a row from a typed read has expired by the store's time. `expected` is the row's most likely
+    /// family. It is tried first to save time, and does not change the result.
     pub(crate) fn is_row_expired(
         &self,
         row: &Row,
@@ -288,7 +282,7 @@ impl Store {
         opened.map_err(|error| error.in_table(table))
     }
 
-    /// Reads a row as it is stored, without decrypting it. Returns `None` if it does not exist.
+    /// Reads a stored row without decrypting it. Returns `None` if it does not exist.
     pub(crate) async fn read(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
         refuse_template(request.table)?;
         let answer = self.backend.read(request).await;
@@ -316,7 +310,7 @@ impl Store {
     /// Reads one page of rows without decrypting them.
     pub(crate) async fn scan(&self, request: ScanRequest<'_>) -> Result<Rows> {
         refuse_template(request.table)?;
-        // Two looks at the clock for each page, which only a client with entities that expire needs.
+        // Costs two clock reads per page, which only clients with expiring entities need.
         let sent = self.is_time_watched.load(Ordering::Relaxed).then(|| self.time.local_ticks());
         let answer = self.backend.scan(request).await;
         if let (Some(sent), Ok(Some(date))) = (sent, answer.as_ref().map(|page| page.date)) {
@@ -326,8 +320,8 @@ impl Store {
         answer.map_err(|error| error.in_table(request.table))
     }
 
-    /// Encrypts the rows of all operations and writes all of them or none. Fails with `is_contended` after
-    /// the deadline, with none written.
+    /// Encrypts the rows of all operations and writes all of them, or none. After the deadline, fails with
+    /// `is_contended` and writes nothing.
     pub(crate) async fn seal_and_write(
         &self,
         table: &str,
@@ -341,7 +335,7 @@ impl Store {
         let mut batch = Batch::new(table).with_deadline(deadline.cloned());
         for operation in operations {
             let pushed = batch.push(operation);
-            // The caller of a single write knows no position of an operation.
+            // The caller of a single write knows nothing of operation positions.
             pushed.map_err(|e| if is_single { e.without_operation() } else { e })?;
         }
         if batch.is_empty() {
@@ -350,13 +344,13 @@ impl Store {
         self.apply(&batch).await
     }
 
-    /// Writes rows as they are, all or none. The rows of the framework are never encrypted.
+    /// Writes rows unencrypted, all or none. The library's own rows are never encrypted.
     pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         refuse_template(batch.table())?;
         let answer = self.backend.apply(batch).await;
         self.usage.count_write(batch, &answer);
         let written = answer.map_err(|error| {
-            // An error without a position is about the first operation, or all of them.
+            // An error without a position concerns the first operation, or all of them.
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
             let error = replace_by_table_name_error(error, batch.table()).in_table(batch.table());
             match failed {
@@ -364,8 +358,8 @@ impl Store {
                 None => error,
             }
         })?;
-        // A backend of the user may return fewer answers than operations: no answer may be taken
-        // for that of another operation.
+        // A user's backend may return fewer answers than operations. Do not assign an answer to the wrong
+        // operation.
         if written.len() == batch.len() {
             return Ok(written);
         }
@@ -378,7 +372,7 @@ impl Store {
     }
 }
 
-/// Replaces the error of a missing table by the error of its name if no table can have that name.
+/// If a table is missing and no table can have its name, replaces the error by an error about the name.
 pub(crate) fn replace_by_table_name_error(error: Error, table: &str) -> Error {
     if !error.is_table_missing() {
         return error;
@@ -386,8 +380,8 @@ pub(crate) fn replace_by_table_name_error(error: Error, table: &str) -> Error {
     limits::check_table_name(table).err().map_or(error, |named| named.in_table(table))
 }
 
-/// Refuses the name template of an entity's dated tables. Every request passes here, so that no
-/// request is sent for a verb that has not chosen one of the tables.
+/// Refuses the name template of an entity's dated tables. Every request passes here, so a verb that has not chosen one
+/// of the tables sends nothing.
 fn refuse_template(table: &str) -> Result<()> {
     if table.contains('{') { limits::check_table_name(table) } else { Ok(()) }
         .map_err(|error| error.in_table(table))

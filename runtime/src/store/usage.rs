@@ -19,31 +19,31 @@ use crate::{
     row::Row,
 };
 
-/// The requests that a client has sent to its store since it was built, and what came of them. Requests
-/// that a retry layer repeats count once; those of queues do not count.
+/// The requests that a client has sent to its store since it was built, and their results. A request that a retry layer
+/// repeats counts once. Requests of queues are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The number of point reads.
+    /// Point reads.
     pub reads: u64,
-    /// The number of pages of queries.
+    /// Pages of queries.
     pub scans: u64,
-    /// The number of rows that reads and queries returned.
+    /// Rows that reads and queries returned.
     pub rows: u64,
-    /// The number of writes of one row.
+    /// Writes of one row.
     pub writes: u64,
-    /// The number of entity group transactions.
+    /// Entity group transactions.
     pub transactions: u64,
-    /// The number of operations in writes and transactions.
+    /// Operations in writes and transactions.
     pub operations: u64,
-    /// The number of requests that created, deleted or listed tables.
+    /// Requests that created, deleted or listed tables.
     pub table_requests: u64,
-    /// The number of requests that failed.
+    /// Requests that failed.
     pub failures: u64,
-    /// The number of requests that the store throttled, among the failures.
+    /// Failed requests that the store throttled.
     pub throttled: u64,
-    /// The number of lookups by a blind token that found nothing since the keys of a scope are gone for
-    /// good, and of rows that such lookups left out for this reason.
+    /// Lookups by blind token that found nothing because the keys of a scope are permanently deleted, and rows that
+    /// such lookups omitted for this reason.
     pub shredded: u64,
 }
 
@@ -59,25 +59,24 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// Creates a table of prices for 10,000 requests each: point reads, pages of queries, writes of one
-    /// row, and entity group transactions.
+    /// Creates a table of prices for 10,000 requests each: point reads, pages of queries, writes of one row, and
+    /// entity group transactions.
     pub const fn per_10_000(read: f64, scan: f64, write: f64, transaction: f64) -> Self {
         Self { read, scan, write, transaction, storage: 0.0 }
     }
 
-    /// Sets the price of a GiB that is stored for a month, which a [`Plan`](crate::patterns::Plan) adds.
+    /// Sets the price of storing a GiB for a month, which a [`Plan`](crate::patterns::Plan) adds.
     #[must_use]
     pub const fn with_storage(self, per_gib_and_month: f64) -> Self {
         Self { storage: per_gib_and_month, ..self }
     }
 
-    /// Returns the prices of one request of each kind: a read, a page of a query, a write of one row, a
-    /// transaction.
+    /// Returns the prices of one request of each kind: a read, a page of a query, a write of one row, a transaction.
     pub(crate) fn of_each_request(&self) -> [f64; 4] {
         [self.read, self.scan, self.write, self.transaction].map(|price| price / 10_000.0)
     }
 
-    /// Returns the price of a GiB that is stored for a month.
+    /// Returns the price of storing a GiB for a month.
     pub(crate) const fn of_storage(&self) -> f64 {
         self.storage
     }
@@ -102,17 +101,17 @@ impl Usage {
     }
 }
 
-/// The future of a verb, pinned by its caller: moved into the functions that observe it, it would be
-/// stored once for each of them.
+/// The future of a verb, pinned by its caller. If it were moved into the functions that observe it, it would be stored
+/// once for each of them.
 pub(crate) type VerbFuture<'v, T> = Pin<&'v mut (dyn Future<Output = Result<T>> + Send + 'v)>;
 
 /// The counters of a client.
 #[derive(Debug, Default)]
 pub(crate) struct UsageCounters {
     pub(crate) metering: Metering,
-    /// The backend's name, which spans contain.
+    /// The backend's name, for spans.
     backend: &'static str,
-    /// The host of the store, which spans of verbs tell if the backend knows it.
+    /// The host of the store, for spans, if the backend knows it.
     server: Option<String>,
     /// The port of the store, if it is not the default.
     port: Option<u16>,
@@ -129,7 +128,7 @@ pub(crate) struct UsageCounters {
 }
 
 impl UsageCounters {
-    /// Creates counters for the requests to a backend. `metering` tells whether figures are reported.
+    /// Creates counters for the requests to a backend. `metering` is whether measurements are reported.
     pub(crate) fn new(metering: Metering, backend: &dyn Backend) -> Self {
         let server = backend.server_address().map(str::to_owned);
         let name = backend.capabilities().name;
@@ -192,7 +191,7 @@ impl UsageCounters {
         add_to_counter(&self.operations, batch.len());
         let failure = answer.as_ref().err();
         self.count_requests(kind, 0, failure);
-        // A write that failed wrote no row.
+        // A failed write wrote no row.
         let operations = if answer.is_ok() { batch.operations() } else { &[] };
         let rows = operations.iter().map(|operation| operation.row());
         self.report_request("apply", batch.table(), rows, failure);
@@ -205,7 +204,7 @@ impl UsageCounters {
         self.report_request("tables", table, None, failure);
     }
 
-    /// Counts a lookup or row whose scope has no keys any more; does nothing for `false`.
+    /// Counts a lookup or row whose scope has no keys left. Does nothing for `false`.
     pub(crate) fn count_if_shredded(&self, is_shredded: bool) {
         add_to_counter(&self.shredded, usize::from(is_shredded));
     }
@@ -222,7 +221,7 @@ impl UsageCounters {
         count_request();
     }
 
-    /// Reports one request to the recorder of figures, if there is one.
+    /// Reports one request to the metrics recorder, if there is one.
     fn report_request<'r>(
         &self,
         kind: &'static str,
@@ -230,7 +229,7 @@ impl UsageCounters {
         rows: impl IntoIterator<Item = &'r Row>,
         failure: Option<&Error>,
     ) {
-        // Sizes are counted only if somebody wants the figures.
+        // Compute sizes only if measurements are reported.
         if !self.metering.is_on() {
             return;
         }
@@ -246,7 +245,7 @@ impl UsageCounters {
         });
     }
 
-    /// Runs a verb in a span of its own, and measures its duration if figures are reported.
+    /// Runs a verb in its own span, and measures its duration if measurements are reported.
     pub(crate) async fn run_verb<T>(
         &self,
         verb: &'static str,
@@ -256,8 +255,8 @@ impl UsageCounters {
         self.run_verb_in_span(&self.verb_span(verb, table), verb, table, work).await
     }
 
-    /// Runs a verb in a given span. Records the verb's requests, retries and failure in the span, and its
-    /// duration in the metrics. Only runs the verb if the span is disabled and metrics are off.
+    /// Runs a verb in a given span. Records the verb's requests, retries and failure in the span, and its duration
+    /// in the metrics. If the span is disabled and metrics are off, only runs the verb.
     pub(crate) async fn run_verb_in_span<T>(
         &self,
         span: &Span,
@@ -268,7 +267,7 @@ impl UsageCounters {
         if span.is_disabled() && !self.metering.is_on() {
             return work.await;
         }
-        // Boxed: most verbs are not observed, and all of them would have room for this future.
+        // Boxed because most verbs are not observed, and all of them would reserve space for this future.
         Box::pin(self.observe_verb(span, verb, table, work)).await
     }
 

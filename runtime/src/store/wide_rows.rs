@@ -1,4 +1,4 @@
-//! Reads wide entities, whose properties are in several rows: the parts.
+//! Reads wide entities, whose properties are in several rows (the parts).
 
 use futures_util::future::try_join_all;
 
@@ -17,8 +17,7 @@ use crate::{
 };
 
 impl Store {
-    /// Reads a row of a set. If it is part 1 of a wide member, reads all its parts; returns `None`
-    /// for another part.
+    /// Reads a row of a set. For part 1 of a wide member, reads all its parts. Returns `None` for any other part.
     pub(crate) async fn read_set_member(
         &self,
         request: ReadRequest<'_>,
@@ -34,8 +33,8 @@ impl Store {
         }
     }
 
-    /// Reads in parallel those parts of a wide entity that hold the selected properties. If they do not
-    /// belong together, reads all parts once more, with one query.
+    /// Reads the parts of a wide entity with the selected properties in parallel. If they do not belong together,
+    /// reads all parts again with one query.
     pub(crate) async fn read_parts(
         &self,
         request: ReadRequest<'_>,
@@ -55,14 +54,14 @@ impl Store {
                 Ok::<_, Error>((*part, row))
             }
         });
-        // In parallel: a writer in between is noticed by the generations of the parts.
+        // In parallel: the generations of the parts reveal a write in between.
         let rows = try_join_all(reads).await?;
         let rows = self.decrypt_each_part(table, rows, schema, select.as_deref()).await?;
         match wide::join_parts(schema, (partition_key, row_key), &rows).map_err(located)? {
             JoinedRow::Whole(row) | JoinedRow::Foreign(row) => {
                 self.accept_joined(schema, table, row).map(Some)
             }
-            // Without part 1, its absence says nothing about the entity.
+            // If part 1 was not read, missing parts say nothing about the entity.
             JoinedRow::Absent if parts.contains(&1) => Ok(None),
             JoinedRow::Absent | JoinedRow::Torn(_) => {
                 self.read_snapshot(table, (partition_key, row_key), schema).await
@@ -70,8 +69,8 @@ impl Store {
         }
     }
 
-    /// Reads all parts of a wide entity with one query: in one request, which is a snapshot, unless the store
-    /// splits the page.
+    /// Reads all parts of a wide entity with one query. This is one request and a snapshot, unless the store splits
+    /// the page.
     ///
     /// # Errors
     ///
@@ -86,9 +85,8 @@ impl Store {
         Ok(row)
     }
 
-    /// Reads all parts of a wide entity with one query, and the store's date in the first answer; `None` for
-    /// the date of a store that sends none. The query is one request, which is a snapshot, unless the store
-    /// splits the page.
+    /// Reads all parts of a wide entity with one query. Also returns the store's date in the first answer, or
+    /// `None` if the store sends none. The query is one request and a snapshot, unless the store splits the page.
     ///
     /// # Errors
     ///
@@ -104,8 +102,8 @@ impl Store {
         Ok((self.join_decrypted_parts(schema, table, keys, &rows)?, date))
     }
 
-    /// Reads and decrypts a primary before it is deleted or overwritten. Of a torn entity, returns the parts
-    /// that exist if `may_end_torn` is set, and fails with `is_corrupt` otherwise.
+    /// Reads and decrypts a primary before it is deleted or overwritten. For a torn entity, returns the existing
+    /// parts if `may_end_torn` is set, and fails with `is_corrupt` otherwise.
     pub(crate) async fn read_to_overwrite(
         &self,
         table: &str,
@@ -123,7 +121,7 @@ impl Store {
         }
     }
 
-    /// Reads the parts that exist of a wide entity, whether or not they belong together.
+    /// Reads the existing parts of a wide entity, whether or not they belong together.
     pub(crate) async fn read_even_if_torn(
         &self,
         table: &str,
@@ -139,7 +137,7 @@ impl Store {
         }
     }
 
-    /// Reads all parts of a wide entity with one query, without decrypting them: in one request, unless the
+    /// Reads all parts of a wide entity with one query, without decrypting them. This is one request, unless the
     /// store splits the page. Includes parts that only an older version uses.
     pub(super) async fn read_sealed_parts(
         &self,
@@ -151,8 +149,8 @@ impl Store {
         Ok(rows)
     }
 
-    /// Reads all parts of a wide entity as [`read_sealed_parts`](Self::read_sealed_parts) does, and the date of
-    /// the first answer.
+    /// Reads all parts of a wide entity as [`read_sealed_parts`](Self::read_sealed_parts) does. Also returns the
+    /// date of the first answer.
     async fn read_sealed_parts_with_date(
         &self,
         table: &str,
@@ -164,7 +162,7 @@ impl Store {
         let keys = (1..=count).map(|part| wide::row_key_of_part(row_key, part));
         let keys: Vec<String> = keys.collect::<Result<_>>().map_err(located)?;
         let last = keys.last().map(String::as_str).unwrap_or_default();
-        // One range holds all parts, and a page of it is a snapshot.
+        // One range contains all parts, and one page of it is a snapshot.
         let filter = Filter::eq("PartitionKey", partition_key)
             & Filter::ge("RowKey", row_key)
             & Filter::le("RowKey", last);
@@ -175,7 +173,7 @@ impl Store {
             for row in page.rows {
                 let row = row?;
                 let part = keys.iter().position(|key| key == row.row_key());
-                // Other rows of that range are not parts of the entity.
+                // Other rows in that range are not parts of the entity.
                 if let Some((_, slot)) = part.and_then(|part| rows.get_mut(part)) {
                     *slot = Some(row);
                 }
@@ -207,8 +205,8 @@ impl Store {
         Ok(opened)
     }
 
-    /// Joins the rows of a page that are parts of wide entities. If an entity's rows are in two
-    /// pages, reads it once more and returns it, or its error, with the page that has its first row.
+    /// Joins the rows of a page that are parts of wide entities. If an entity's rows are in two pages, reads it
+    /// again and returns it, or its error, with the page that has its first row.
     pub(crate) async fn join_page(
         &self,
         table: &str,
@@ -236,9 +234,8 @@ impl Store {
         Ok(joined)
     }
 
-    /// Reads all parts of a wide entity that has rows in a page, from part `first_part` on. Returns `None` if
-    /// the entity has an earlier part: it belongs to the page of that part, which returns the entity or its
-    /// error.
+    /// Reads all parts of a wide entity that has rows in a page, starting with part `first_part`. Returns `None` if
+    /// the entity has an earlier part, because the page of that part returns the entity or its error.
     ///
     /// # Errors
     ///
@@ -259,7 +256,7 @@ impl Store {
         self.join_decrypted_parts(schema, table, keys, &rows)
     }
 
-    /// Joins the decrypted parts of a snapshot; `None` if there are none.
+    /// Joins the decrypted parts of a snapshot. Returns `None` if there are none.
     ///
     /// # Errors
     ///
@@ -276,9 +273,8 @@ impl Store {
         joined.map(|row| self.accept_joined(schema, table, row)).transpose()
     }
 
-    /// Returns a joined and decrypted entity, unless the upgrade of an older version would fill an encrypted
-    /// field with a plain value.
-    // A part alone does not show that: it is upgraded together with the other parts.
+    /// Returns a joined and decrypted entity, unless the upgrade of an older version would fill an encrypted field
+    /// with a plain value. Single parts do not show this, because the parts are upgraded together.
     fn accept_joined(&self, schema: &'static Schema, table: &str, row: Row) -> Result<Row> {
         match self.sealing.refuse_plain_upgrade_of_entity(schema, &row) {
             Ok(()) => Ok(row),
@@ -287,7 +283,7 @@ impl Store {
     }
 }
 
-/// Joins the parts of a snapshot, decrypted or as they are stored; `None` if there are none.
+/// Joins the parts of a snapshot, decrypted or in stored form. Returns `None` if there are none.
 ///
 /// # Errors
 ///

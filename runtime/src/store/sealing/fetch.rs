@@ -16,8 +16,7 @@ use crate::{
     seal::{DataKey, KeyId, KeyScope, key_id_of, seal_key_id_of},
 };
 
-/// The data keys of one page, by scope and key id. A key that cannot be had is an error of the rows
-/// that need it, not of the page.
+/// The data keys of one page, by scope and key id. If a key is not available, the rows that need it fail, not the page.
 #[derive(Debug, Default)]
 pub(crate) struct PageKeys {
     scopes: Vec<KeyScope>,
@@ -31,17 +30,17 @@ pub(crate) struct PageKeys {
     found: Vec<Result<Arc<DataKey>>>,
 }
 
-/// Number of keys that are fetched at a time.
+/// The number of keys that are fetched concurrently.
 const FETCHES_AT_ONCE: usize = 16;
 
-/// The number of failed fetches after which no further keys are fetched for a page. Rows name keys and
-/// scopes, so whoever writes rows can name any: without a bound, a page of invented names would cause a
-/// thousand requests to a key store.
+/// The number of failed fetches after which no more keys are fetched for a page. Rows contain key ids and scopes, and
+/// whoever writes rows can invent them. Without a limit, a page of invented ids would cause a thousand requests to a
+/// key store.
 pub(super) const MAX_FAILURES: usize = 32;
 
 impl PageKeys {
-    /// Returns the position in `scopes` of the scope whose keys a partition uses, and adds the scope if it is
-    /// new. Keys to fetch name their scope by this position. Returns `None` for a client without keys.
+    /// Returns the position in `scopes` of the scope whose keys a partition uses. Adds the scope if it is new. Returns
+    /// `None` for a client without keys.
     fn scope_position(&mut self, sealer: &RowSealer, partition_key: &str) -> Option<usize> {
         let keys = sealer.keys.as_ref()?;
         if let Some(at) = self.partitions.get(partition_key) {
@@ -66,7 +65,7 @@ impl PageKeys {
             if scope.is_none() {
                 scope = self.scope_position(sealer, row.partition_key());
             }
-            // A client without keys fetches none; the value then fails to decrypt.
+            // A client without keys fetches none. Decrypting the value then fails.
             let Some(scope) = scope else { continue };
             if let Entry::Vacant(entry) = self.positions.entry((scope, id)) {
                 entry.insert(self.wanted.len());
@@ -76,7 +75,7 @@ impl PageKeys {
         Ok(())
     }
 
-    /// Fetches the keys, some at a time. After too many failures fetches no further key.
+    /// Fetches the keys, several concurrently. Stops after too many failures.
     pub(crate) async fn fetch_keys(&mut self, sealer: &RowSealer) {
         let Some(keys) = &sealer.keys else { return };
         let mut failures = 0;
@@ -95,7 +94,7 @@ impl PageKeys {
         }
     }
 
-    /// Returns the fetched data key with id `id` for rows of a partition, or the error of fetching it.
+    /// Returns the fetched data key `id` for rows of a partition, or the error of fetching it.
     pub(crate) fn fetched_key(&self, partition_key: &str, id: KeyId) -> Result<&DataKey> {
         let scope = self.partitions.get(partition_key);
         let at = scope.and_then(|scope| self.positions.get(&(*scope, id)).copied());
@@ -107,8 +106,7 @@ impl PageKeys {
     }
 }
 
-/// Returns the error for a key that was not fetched, because too many other keys of its page do not
-/// exist.
+/// Returns the error for a key that was not fetched because too many other keys of its page do not exist.
 fn too_many_keys(id: KeyId) -> Error {
     let message = format!(
         "{MAX_FAILURES} other keys that the page names cannot be had, so that the key {id} was not asked for: read the row alone"
@@ -116,8 +114,8 @@ fn too_many_keys(id: KeyId) -> Error {
     Error::seal(SealFault::KeyNotFound(*id.as_bytes()), message)
 }
 
-/// Returns the id of the key that encrypted a value. Returns `None` for a damaged value too:
-/// decrypting it fails later with its own error.
+/// Returns the id of the key that encrypted a value. Returns `None` also for a damaged value, whose decryption fails
+/// later with its own error.
 fn key_id_of_property(name: &[u8], value: ValueRef<'_>) -> Option<KeyId> {
     let ValueRef::Binary(bytes) = value else { return None };
     if name == SEAL.as_bytes() {

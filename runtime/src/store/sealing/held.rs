@@ -1,5 +1,5 @@
-//! The held values of an entity that moves: those that only a program with the keys can know or
-//! have written. The code of a move covers them, so that nobody can use the code for other values.
+//! The held values of an entity that moves: values that only a program with the keys can know or have written. The code
+//! of a move covers them and cannot be used for other values.
 
 use super::{
     RowSealer,
@@ -18,7 +18,7 @@ impl RowSealer {
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a property name that is not UTF-8.
+    /// Fails with `is_corrupt` for a property name that is not UTF-8.
     pub(crate) fn held_values_before_write(
         &self,
         schema: &'static Schema,
@@ -34,17 +34,17 @@ impl RowSealer {
                 held.insert(name.to_owned(), Some(value.to_value()));
             }
         }
-        // A hidden absence is a value too, which the code has to cover.
+        // A hidden absence is also a value, which the code must cover.
         held.extend(plan.absent.iter().map(|(name, _)| (name.to_string(), None)));
         Ok(held)
     }
 }
 
-/// Returns the held values of a row, given as `stored` and as decrypted in `plain`.
+/// Returns the held values of a row, given in its stored form and decrypted as `plain`.
 ///
 /// # Errors
 ///
-/// `is_corrupt` if the row is damaged.
+/// Fails with `is_corrupt` if the row is damaged.
 pub(crate) fn held_values_after_read(
     schema: &'static Schema,
     stored: &Row,
@@ -58,7 +58,7 @@ pub(crate) fn held_values_after_read(
             continue;
         }
         if would_read_as_encrypted(value) {
-            // An envelope that holds a null decrypts to no property.
+            // An envelope with a null decrypts to no property.
             held.insert(name.to_owned(), plain.get(name)?.map(|value| value.to_value()));
         } else if schema.sealed {
             held.insert(name.to_owned(), Some(value.to_value()));
@@ -78,7 +78,7 @@ pub(crate) fn has_encrypted_property(stored: &Row) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns whether a property belongs to the library and is no value of the entity.
+/// Returns whether a property belongs to the library instead of the entity.
 fn is_framework(schema: &'static Schema, name: &str) -> bool {
     let is_hidden = || schema.token_and_seal_properties().iter().any(|hidden| hidden == name);
     name == SEAL || is_move_property(name) || is_hidden()

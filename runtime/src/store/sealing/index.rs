@@ -1,5 +1,4 @@
-//! Verifies blind tokens in keys: makes them again from the decrypted values, with index keys that
-//! are fetched once a page.
+//! Verifies blind tokens in keys by making them again from the decrypted values. Index keys are fetched once per page.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,8 +12,7 @@ use crate::{
     seal::{IndexKey, KeyScope, token_version},
 };
 
-/// The index keys that one page of rows needs, cached by key scope and key version. Version `None`
-/// stands for the key in use.
+/// The index keys that one page of rows needs, cached by scope and key version. Version `None` means the key in use.
 pub(crate) struct IndexKeys<'v> {
     sealer: &'v RowSealer,
     known: HashMap<(KeyScope, Option<u32>), Result<Arc<IndexKey>>>,
@@ -35,7 +33,7 @@ impl<'v> IndexKeys<'v> {
         if let Some(key) = self.known.get(&name) {
             return key.clone();
         }
-        // Rows choose their PartitionKeys and so the scopes: made-up ones ask no further.
+        // Rows choose their PartitionKeys and thereby their scopes. Invented scopes must not cost further requests.
         if self.failures >= MAX_FAILURES {
             return Err(too_many_scopes(scope));
         }
@@ -45,8 +43,8 @@ impl<'v> IndexKeys<'v> {
         key
     }
 
-    /// Makes the blind tokens of the row's values again, and fails if those in its keys differ: the
-    /// row was moved, or its values were exchanged.
+    /// Makes the blind tokens of the row's values again, and fails if the tokens in its keys differ. The row was
+    /// then moved, or its values were exchanged.
     pub(crate) async fn check_tokens_in_keys(
         &mut self,
         schema: &'static Schema,
@@ -65,7 +63,7 @@ impl<'v> IndexKeys<'v> {
         let scope = self.sealer.token_scope(family, row.partition_key());
         let current = self.index_key_of_scope(&scope, None).await?;
         let mut refused = None;
-        // The token holds two bits of the version only, which may mean an earlier or the next key.
+        // The token only contains two bits of the version, which may mean an earlier or the next key.
         for version in key_versions(current.version(), spare) {
             let key = match version == current.version() {
                 true => Ok(current.clone()),
@@ -82,8 +80,7 @@ impl<'v> IndexKeys<'v> {
     }
 }
 
-/// Returns the error for an index key that was not fetched, because too many others of its page
-/// cannot be had.
+/// Returns the error for an index key that was not fetched because too many others of its page are not available.
 fn too_many_scopes(scope: &KeyScope) -> Error {
     let message = format!(
         "{MAX_FAILURES} other index keys that the page needs cannot be had, so that the scope `{}` was not asked for its own: read the row alone",
@@ -92,8 +89,8 @@ fn too_many_scopes(scope: &KeyScope) -> Error {
     Error::seal(SealFault::KeyUnavailable { retryable: true }, message)
 }
 
-/// Returns the versions of the index key that the two bits in a blind token can mean: the latest up
-/// to `current`, then the next, which another process may use already.
+/// Returns the versions of the index key that the two bits in a blind token may mean: the latest up to `current`, then
+/// the next, which another process may already use.
 fn key_versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
     let behind = (current % 4 + 4 - spare) % 4;
     let earlier = current.checked_sub(behind).filter(|version| *version > 0);

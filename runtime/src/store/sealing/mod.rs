@@ -1,9 +1,8 @@
 //! Encrypts and decrypts rows: encrypted properties, their blind tokens, and the seal over a whole
 //! row.
 //!
-//! Callers of this module see decrypted rows; the backend sees encrypted ones. Each row is
-//! encrypted for its own keys, once for each operation: a retry sends the bytes of the first
-//! attempt.
+//! Callers of this module see decrypted rows, and the backend sees encrypted ones. Each operation encrypts its row
+//! once, for the row's keys. A retry sends the same bytes.
 
 pub(crate) mod fetch;
 pub(crate) mod index;
@@ -25,22 +24,21 @@ use crate::{
     seal::KeyProvider,
 };
 
-/// How to treat a stored value that is plain although it should be encrypted.
+/// How to treat a stored plain value that should be encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlaintextPolicy {
-    /// Refuses the row: whoever can write the store could have put the value there.
+    /// Refuses the row, because anybody who can write to the store may have put the value there.
     #[default]
     Reject,
-    /// Reads the value as it is. For a migration only: meanwhile nothing tells a plain value of the
-    /// program from one that somebody else put there.
+    /// Reads the value. Use it only during a migration, because the program's own plain values cannot be distinguished
+    /// from values that somebody else wrote.
     Allow,
 }
 
-/// Chooses properties to encrypt beside the declared ones, by PartitionKey, RowKey and property
-/// name.
+/// Chooses properties to encrypt in addition to the declared ones, by PartitionKey, RowKey and property name.
 type EncryptIf = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
 
-/// Encrypts and decrypts rows for a client: its keys, and its rules about plain values.
+/// Encrypts and decrypts rows for a client, with the client's keys and its rules for plain values.
 #[derive(Clone, Default)]
 pub(crate) struct RowSealer {
     pub(crate) keys: Option<Arc<dyn KeyProvider>>,
@@ -49,8 +47,7 @@ pub(crate) struct RowSealer {
 }
 
 impl RowSealer {
-    /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
-    /// encrypted.
+    /// Returns whether the client's `encrypt_if` chooses a property that no type declares as encrypted.
     pub(crate) fn is_undeclared_property_chosen(
         &self,
         partition_key: &str,
@@ -60,11 +57,11 @@ impl RowSealer {
         self.encrypt_if.as_ref().is_some_and(|choose| choose(partition_key, row_key, property))
     }
 
-    /// Fails for a client without keys.
+    /// Checks that the client has keys.
     ///
     /// # Errors
     ///
-    /// `is_key_unavailable`.
+    /// Fails with `is_key_unavailable` for a client without keys.
     pub(crate) fn check_keys_configured(&self) -> Result<()> {
         if self.keys.is_some() {
             return Ok(());
@@ -79,7 +76,7 @@ impl fmt::Debug for RowSealer {
     }
 }
 
-/// Returns the error of a client without keys. `what` says what needed them.
+/// Returns the error for a client without keys. `what` describes what needs them.
 fn no_keys_error(what: &str) -> Error {
     let message = format!(
         "{what}, and the client has no keys: give it some with `Client::builder().keys(..)`"

@@ -1,4 +1,4 @@
-//! Opens stored rows: decides which rows concern the reader, and as which type they are decrypted.
+//! Opens stored rows: decides which rows concern the reader, and as which type to decrypt them.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::{
     row::Row,
 };
 
-/// Says as which types rows are read and decrypted.
+/// The types as which rows are read and decrypted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ReadAs {
-    /// One entity type. Rows of other types are returned as they are stored.
+    /// One entity type. Rows of other types are returned in their stored form.
     Typed(&'static Schema),
     /// The members of a set.
     Members(&'static Members),
@@ -21,12 +21,12 @@ pub(crate) enum ReadAs {
     Untyped,
 }
 
-/// Encryption that one entity type declares.
+/// The encryption that an entity type declares.
 #[derive(Debug)]
 pub(crate) struct TypeSealing {
     pub(crate) schema: &'static Schema,
     pub(crate) columns: Vec<SealedColumn>,
-    /// Properties of the library that programs do not see: blind tokens and the seal.
+    /// The library's properties that programs do not see: blind tokens and the seal.
     pub(crate) unseen: Vec<Cow<'static, str>>,
 }
 
@@ -40,18 +40,18 @@ impl TypeSealing {
     }
 }
 
-/// The type of a row as far as its reader knows it.
+/// The type of a row, as far as its reader knows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowTypeForReader {
-    /// The row is of a type that the reader did not ask for.
+    /// The row has a type that the reader did not ask for.
     Foreign,
-    /// The row is of the type at this position, and of this row family if it is known.
+    /// The row has the type at this position, and this row family if it is known.
     Declared(usize, Option<&'static Family>),
     Untyped,
 }
 
 impl ReadAs {
-    /// Returns whether one of the types declares encrypted properties or a seal.
+    /// Returns whether any of the types declares encrypted properties or a seal.
     pub(crate) fn has_sealed(self) -> bool {
         match self {
             Self::Typed(schema) => schema.is_sealed(),
@@ -60,7 +60,7 @@ impl ReadAs {
         }
     }
 
-    /// Returns whether one of the types has blind tokens in its keys.
+    /// Returns whether any of the types has blind tokens in its keys.
     pub(crate) fn has_key_tokens(self) -> bool {
         match self {
             Self::Typed(schema) => schema.has_key_tokens(),
@@ -81,7 +81,7 @@ impl ReadAs {
         schemas.iter().map(|schema| TypeSealing::new(schema)).collect()
     }
 
-    /// Returns the type and row family of a row, as far as they are needed to decrypt it.
+    /// Returns the type and row family of a row, as far as decryption needs them.
     pub(crate) fn row_type_and_family(self, row: &Row) -> Result<RowTypeForReader> {
         Ok(match self {
             Self::Typed(schema) => classify_typed(schema, row)?,
@@ -99,12 +99,12 @@ impl ReadAs {
     }
 }
 
-/// Returns the type of a row for a reader of one type. A row of an unknown version counts as of the
-/// type, so that it is not handed over encrypted.
+/// Returns the type of a row for a reader of one type. A row of an unknown version counts as having the type, so it is
+/// never returned encrypted.
 fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowTypeForReader> {
     let families: &'static [Family] = schema.families;
     let kind = match schema.row_kind_of(row, None) {
-        // A discriminator that is not a String does not name the type.
+        // A discriminator that is not a String does not contain the type.
         Err(error) if error.is_decode() => return Ok(RowTypeForReader::Foreign),
         kind => kind?,
     };
@@ -117,7 +117,7 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowTypeForReader
         RowKind::List(_) | RowKind::Framework | RowKind::Foreign(_) | RowKind::Unmarked => {
             match schema.discriminator {
                 Discriminator::Property(_) => return Ok(RowTypeForReader::Foreign),
-                // Nothing in a row tells that it is not of a type without a discriminator.
+                // Without a discriminator, a row cannot be recognised as having another type.
                 Discriminator::RowKey => None,
             }
         }
@@ -126,8 +126,8 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowTypeForReader
 }
 
 impl RowSealer {
-    /// Returns whether stored rows have to be decrypted or verified before readers see them. `needs`
-    /// are those of the rows' types.
+    /// Returns whether stored rows must be decrypted or verified before readers see them. `needs` are the needs of the
+    /// rows' types.
     pub(crate) const fn opens_rows(&self, needs: Needs) -> bool {
         self.keys.is_some() || needs.contain(Needs::TOKENS) || needs.contain(Needs::OPENING)
     }
@@ -136,8 +136,8 @@ impl RowSealer {
     ///
     /// # Errors
     ///
-    /// Fails with `is_decrypt` if a value cannot be decrypted, and with `is_key_unavailable` if its
-    /// key cannot be had.
+    /// Fails with `is_decrypt` if a value cannot be decrypted, and with `is_key_unavailable` if its key is not
+    /// available.
     pub(crate) async fn open_one_row(
         &self,
         table: &str,

@@ -1,4 +1,4 @@
-//! Reads long values that became encrypted while their pieces are still stored plain.
+//! Reads split values that are declared encrypted but whose pieces are still stored plain.
 
 use crate::{
     edm::{Value, ValueRef},
@@ -8,9 +8,8 @@ use crate::{
     seal::is_envelope,
 };
 
-/// Returns a decrypted row in which split values that are declared encrypted have the hash of their pieces,
-/// although they are stored plain and so without one.
-// From here on such a value is like any other: it can be read, and be encrypted piece by piece.
+/// Returns a decrypted row in which such values have the hash of their pieces, which plain values are stored
+/// without. From here on, such a value is like any other: it can be read, and encrypted piece by piece.
 pub(super) fn with_hashes_of_plain_pieces(
     schema: &'static Schema,
     stored: &Row,

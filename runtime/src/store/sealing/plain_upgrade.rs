@@ -1,5 +1,5 @@
-//! Guards the upgrade of rows of older versions: an encrypted field of the current version takes no
-//! plain value from them.
+//! Guards the upgrade of rows of older versions: an encrypted field of the current version must not receive a plain
+//! value from them.
 
 use super::{PlaintextPolicy, RowSealer, unseal::refuse_blob_without_key};
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
 
 impl RowSealer {
     /// Refuses a decrypted row of an older version as
-    /// [`refuse_plain_upgrade_of_entity`](Self::refuse_plain_upgrade_of_entity) does. Accepts a part of a wide
-    /// entity, which is upgraded only after it was joined with the other parts.
+    /// [`refuse_plain_upgrade_of_entity`](Self::refuse_plain_upgrade_of_entity) does. Accepts a part of a wide entity,
+    /// which is only upgraded after the parts were joined.
     pub(super) fn refuse_plain_upgrade_of_row(
         &self,
         schema: &'static Schema,
@@ -30,11 +30,12 @@ impl RowSealer {
     }
 
     /// Refuses a decrypted entity of an older version if its upgrade fills an encrypted field of the current
-    /// version with a plain value, unless the client allows plain values. The parts of a wide entity are joined.
+    /// version with a plain value, unless the client allows plain values. The parts of a wide entity must be
+    /// joined.
     ///
     /// # Errors
     ///
-    /// `is_decrypt`, naming the encrypted property.
+    /// Fails with `is_decrypt` and the name of the encrypted property.
     pub(crate) fn refuse_plain_upgrade_of_entity(
         &self,
         schema: &'static Schema,
@@ -46,23 +47,23 @@ impl RowSealer {
         }
     }
 
-    /// Returns the older version that wrote a row, and the row's family in that version; `None` if the upgrade
-    /// of the row needs no check.
+    /// Returns the older version that wrote a row, and the row's family in that version. Returns `None` if the
+    /// row's upgrade needs no check.
     fn older_version_to_check(
         &self,
         schema: &'static Schema,
         plain: &Row,
     ) -> Result<Option<(&'static Schema, &'static Family)>> {
         let encrypts = schema.is_sealed() || self.encrypt_if.is_some();
-        // A seal of the current version covers plain values too, and was verified.
+        // A seal of the current version also covers plain values, and was verified.
         if self.plaintext == PlaintextPolicy::Allow || schema.sealed || !encrypts {
             return Ok(None);
         }
         schema.older_version_of_row(plain)
     }
 
-    // The row itself chooses its version, and the upgrade is code of the program: only the upgraded entity
-    // shows where a plain value goes.
+    // The row itself chooses its version, and the upgrade is user code: only the upgraded entity shows where a
+    // plain value ends up.
     fn refuse_plain_upgrade(
         &self,
         schema: &'static Schema,
@@ -82,7 +83,7 @@ impl RowSealer {
     }
 }
 
-/// A row of an older version, decrypted, and the primary row that its entity is upgraded to.
+/// A decrypted row of an older version, and the primary row of the upgraded entity.
 struct Upgrade<'r> {
     schema: &'static Schema,
     older: &'static Schema,
@@ -91,8 +92,8 @@ struct Upgrade<'r> {
 }
 
 impl Upgrade<'_> {
-    /// Refuses encrypted values of the upgraded entity that the older row does not hold encrypted. `is_chosen`
-    /// returns whether the client's `encrypt_if` chooses a property.
+    /// Refuses encrypted values of the upgraded entity that are not encrypted in the older row. `is_chosen` returns
+    /// whether the client's `encrypt_if` chooses a property.
     fn refuse_plain_values(&self, is_chosen: impl Fn(&str) -> bool) -> Result<()> {
         let mut renamed = self.values_without_successor()?;
         let mut unproven: Vec<&str> = Vec::new();
@@ -110,7 +111,7 @@ impl Upgrade<'_> {
             }
             let value = value.to_value();
             match renamed.iter().position(|(_, renamed)| renamed.is_stored_like(&value)) {
-                // Each value proves one property, or a writer of the row could double it.
+                // Each value proves one property. Otherwise, a writer of the row could duplicate it.
                 Some(at) => drop(renamed.swap_remove(at)),
                 None if self.is_unneeded_piece(name, value.as_ref()) => {}
                 None => unproven.push(name),
@@ -122,11 +123,10 @@ impl Upgrade<'_> {
         }
     }
 
-    /// Returns whether the encrypted value is that of the same property in the older row, where it is encrypted
-    /// too: it is equal, or the older version reads that property as an encrypted one and may have converted its
-    /// value. `is_declared` says whether the current version declares the property encrypted, or `encrypt_if`
-    /// chose it.
-    // A version that does not read the property takes the value from elsewhere, whatever the row holds there.
+    /// Returns whether the encrypted value comes from the same property in the older row and is encrypted there
+    /// too. It must be equal, or the older version must read that property as an encrypted one, and may have
+    /// converted its value. If the version does not read the property, the value comes from elsewhere.
+    /// `is_declared` is `true` if the current version declares the property encrypted or `encrypt_if` chose it.
     fn is_taken_from_same_name(
         &self,
         name: &str,
@@ -141,8 +141,8 @@ impl Upgrade<'_> {
         Ok(is_read || held.to_value().is_stored_like(&value.to_value()))
     }
 
-    /// Returns the values that the older row holds encrypted and that the upgraded entity does not have under
-    /// their names: the new version may have given them other names.
+    /// Returns the encrypted values of the older row that the upgraded entity does not have under their names. The
+    /// new version may have renamed them.
     fn values_without_successor(&self) -> Result<Vec<(&str, Value)>> {
         let mut values = Vec::new();
         for name in self.plain.encrypted_names() {
@@ -153,16 +153,16 @@ impl Upgrade<'_> {
         Ok(values)
     }
 
-    /// Returns whether a property is an empty piece of a long value, other than the first piece. The older
-    /// version may have cut the value into fewer pieces.
+    /// Returns whether a property is an empty piece of a long value, other than the first. The older version may
+    /// have split the value into fewer pieces.
     fn is_unneeded_piece(&self, name: &str, value: ValueRef<'_>) -> bool {
         let is_empty = matches!(value, ValueRef::String("") | ValueRef::Binary([]));
         let mut later = self.schema.split_fields().flat_map(|pieces| pieces.iter().skip(1));
         is_empty && later.any(|piece| piece.name == name)
     }
 
-    /// Returns whether the upgraded entity would be the same without these properties: an absent value reads
-    /// as theirs. Nothing is won by a forged value that its deletion brings about as well.
+    /// Returns whether the upgraded entity would be the same without these properties, because an absent value
+    /// reads the same. Forging such a value achieves no more than deleting it.
     fn is_as_if_absent(&self, names: &[&str]) -> Result<bool> {
         let mut without = Row::build(self.upgraded.partition_key(), self.upgraded.row_key());
         let mut properties = self.upgraded.properties();

@@ -13,7 +13,7 @@ use crate::{
     row::{Row, property_name_from_utf8},
 };
 
-/// The older version that wrote a row, where the row is encrypted again and stays of that version.
+/// The older version that wrote a row, if the row is encrypted again and keeps that version.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeptVersion {
     pub(crate) schema: &'static Schema,
@@ -21,12 +21,12 @@ pub(crate) struct KeptVersion {
     pub(crate) has_seal: bool,
 }
 
-/// An operation, and the form in which its row is stored.
+/// An operation, and the form that its row is stored in.
 #[derive(Debug)]
 pub(crate) struct OperationToSeal {
     pub(crate) operation: Operation,
     pub(crate) stored_as: StoredAs,
-    /// Adds what an older version declares to what the type declares. `None` for a row of the current version.
+    /// Adds an older version's declarations to the type's. `None` for a row of the current version.
     pub(crate) kept_version: Option<KeptVersion>,
 }
 
@@ -36,13 +36,11 @@ impl OperationToSeal {
     }
 }
 
-/// How one property is encrypted: the multiple to which its length is padded, and the blind token
-/// beside it.
+/// How one property is encrypted: the multiple that its length is padded to, and its blind token.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PropertyEncryption {
     pub(crate) pad: usize,
-    /// The name of the property with the blind token, and the token's length in characters; `None`
-    /// without one.
+    /// The name of the property with the blind token and the token's length in characters, if there is a token.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
 
@@ -55,11 +53,11 @@ impl PropertyEncryption {
 /// Which properties of one row are encrypted, and how.
 #[derive(Debug, Default)]
 pub(crate) struct SealPlan {
-    /// How each property of the row is encrypted, in the row's order; `None` for a plain property.
+    /// How each property of the row is encrypted, in the row's order. `None` for a plain property.
     pub(crate) each: Vec<Option<PropertyEncryption>>,
-    /// Absent properties that are stored as an encrypted value, so that nobody sees their absence.
+    /// Absent properties that are stored as an encrypted value to hide their absence.
     pub(crate) absent: Vec<(Cow<'static, str>, PropertyEncryption)>,
-    /// Whether the row gets a seal: a property that authenticates all its other properties.
+    /// Whether the row gets a seal, which authenticates all its other properties.
     pub(crate) has_seal: bool,
 }
 
@@ -69,7 +67,7 @@ impl SealPlan {
         self.each.iter().all(Option::is_none) && self.absent.is_empty() && !self.has_seal
     }
 
-    /// Returns whether a blind token has to be made for the row.
+    /// Returns whether the row needs a blind token.
     pub(crate) fn makes_tokens(&self) -> bool {
         self.each.iter().flatten().any(|column| column.companion.is_some())
     }
@@ -103,8 +101,8 @@ impl RowSealer {
             ..SealPlan::default()
         };
         let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
-        // A type declares which absences are hidden. For rows without a type, and for properties
-        // that the type does not declare, only the row itself tells.
+        // A type declares which absences are hidden. For rows without a type and properties that the type does not
+        // declare, only the row itself shows this.
         let is_undeclared = |name: &str| {
             declared.is_none_or(|(schema, family)| {
                 family.left_out.is_empty() && schema.keeps_unknown_property(name)
@@ -121,7 +119,7 @@ impl RowSealer {
                 absent.iter().map(|c| (c.name.clone(), PropertyEncryption::seal_of_column(c))),
             );
             plan.has_seal = has_seal;
-            // The seal covers all properties: it cannot be made for some of them.
+            // The seal covers all properties and cannot be made for some of them.
             if has_seal && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
                 let message = "a part of a sealed entity cannot be written alone";
                 return Err(Error::new(ErrorKind::Invalid, message));
@@ -158,9 +156,9 @@ impl RowSealer {
     }
 }
 
-/// Returns whether a property is never encrypted. The discriminator is not, since queries read it. The name
-/// of a blob is not, since a sweep compares it. In a remote copy (`is_remote`), the framework's own
-/// properties, such as the keys of the owner, are not, since workers read them.
+/// Returns whether a property is never encrypted. These are the discriminator, which queries read, and the name of
+/// a blob, which a sweep compares. In a remote copy (`is_remote`), they also include the library's own properties,
+/// such as the owner's keys, which workers read.
 fn is_never_encrypted(schema: Option<&'static Schema>, is_remote: bool, name: &str) -> bool {
     let type_property = schema.map_or(Some(TYPE_NAME), Schema::type_property);
     let mut blobs = schema.into_iter().flat_map(|schema| schema.blobs);
@@ -183,7 +181,7 @@ impl RowSealer {
     }
 }
 
-/// Returns whether plain bytes would be taken for an encrypted value when they are read.
+/// Returns whether plain bytes would be mistaken for an encrypted value when they are read.
 pub(crate) fn would_read_as_encrypted(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Binary(bytes) if crate::seal::is_envelope(bytes))
 }

@@ -1,5 +1,4 @@
-//! Encrypts rows again: finds values under an older key or rule, and writes them with the keys in
-//! use.
+//! Encrypts rows again: finds values under an older key or rule, and writes them with the keys in use.
 
 use super::{
     RowSealer, no_keys_error,
@@ -18,27 +17,25 @@ use crate::{
     seal::{DataKey, IndexKey, is_envelope, key_id_of, seal_key_id_of, sealed_len},
 };
 
-/// The keys and rules by which values are encrypted now.
+/// The current keys and rules for encrypting values.
 struct SealingInUse<'k> {
     key: &'k DataKey,
     index: Option<&'k IndexKey>,
-    /// Returns whether the client's `encrypt_if` chooses a property that no type declares as
-    /// encrypted.
+    /// Returns whether the client's `encrypt_if` chooses a property that no type declares as encrypted.
     chosen: &'k (dyn Fn(&str) -> bool + Sync),
     /// Whether the row is sealed as a whole.
     has_seal: bool,
-    /// The older version that wrote the row; `None` for the current one.
+    /// The older version that wrote the row, or `None` for the current one.
     kept_version: Option<KeptVersion>,
 }
 
 impl RowSealer {
-    /// Returns the write that encrypts a row with the keys in use, under the ETag that was read.
-    /// Returns `None` if the row is up to date or is no row of the entity.
+    /// Returns the write that encrypts a row with the keys in use, under the ETag that was read. Returns `None` if
+    /// the row is up to date or is not a row of the entity.
     ///
     /// # Errors
     ///
-    /// Fails with `is_decrypt` if the row cannot be decrypted, and with `is_key_unavailable`
-    /// without keys.
+    /// Fails with `is_decrypt` if the row cannot be decrypted, and with `is_key_unavailable` if the client has no keys.
     pub(crate) async fn sealing_update(
         &self,
         table: &str,
@@ -54,7 +51,7 @@ impl RowSealer {
             Some((_, family)) => family,
             None => family.map_or(schema.primary(), Ok)?,
         };
-        // A row without a seal gets none for its older version: nothing proves what it holds.
+        // A row without a seal gets none for its older version, because nothing proves its content.
         let has_stored_seal = stored.get(SEAL)?.is_some();
         let kept_version = older.map(|(version, _)| KeptVersion {
             schema: version,
@@ -86,7 +83,7 @@ impl RowSealer {
         }
         let plain = self.open_one_row(table, stored.clone(), read_as, None).await?;
         // The current version does not verify a seal that only the older one declares. A new seal over a forged row
-        // would make it genuine.
+        // would make it appear genuine.
         if let Some(kept) = kept_version.filter(|kept| kept.has_seal && !schema.sealed) {
             let read_as = ReadAs::Typed(kept.schema);
             self.open_one_row(table, stored.clone(), read_as, None).await?;
@@ -98,9 +95,8 @@ impl RowSealer {
 
 #[cfg(feature = "legacy-encryption")]
 impl RowSealer {
-    /// Decrypts the encrypted value of a property in a row of the entity's own table. Returns
-    /// `None` if this client's keys cannot decrypt the value, or if it was encrypted for another
-    /// row or property.
+    /// Decrypts the encrypted value of a property in a row of the entity's own table. Returns `None` if this
+    /// client's keys cannot decrypt the value, or if it was encrypted for another row or property.
     pub(crate) async fn try_decrypt_value<E: crate::entity::TableEntity>(
         &self,
         row: &Row,
@@ -121,18 +117,18 @@ impl RowSealer {
     }
 }
 
-/// Returns the encryption that a row has: what the type declares, and what the older version that wrote the row declares.
+/// Returns the encryption of a row, as declared by the type and by the older version that wrote the row.
 fn sealing_of_row(schema: &'static Schema, kept: Option<KeptVersion>) -> TypeSealing {
     let mut sealing = TypeSealing::new(schema);
     let Some(older) = kept.map(|kept| kept.schema) else { return sealing };
     sealing.columns = schema.sealed_columns_with(Some(older));
-    // The name of the older version's blind token can be that of a field of the current version.
+    // A field of the current version may have the name of the older version's blind token.
     sealing.unseen.extend(older.token_and_seal_properties());
     sealing
 }
 
-/// Returns whether a value or the row's seal was made with another key than the key in use, a value
-/// that has to be encrypted is plain, or the declared seal is missing.
+/// Returns whether a value or the row's seal was made with another key than the one in use, a value that must be
+/// encrypted is plain, or the declared seal is missing.
 fn is_sealed_otherwise(
     stored: &Row,
     declared: &TypeSealing,
@@ -157,9 +153,8 @@ fn is_sealed_otherwise(
     Ok(now.has_seal && stored.get(SEAL)?.is_none())
 }
 
-/// Refuses a row with an outdated hidden absence that only an older version declares.
-// A merge cannot write it, and a replacement would leave it out: the row would lose it, or would need
-// the earlier key for ever.
+/// Refuses a row with an outdated hidden absence that only an older version declares. A merge cannot write it, and a
+/// replacement would omit it: the row would either lose it or need the old key forever.
 fn refuse_absence_of_older_version(
     stored: &Row,
     plain: &Row,
@@ -181,9 +176,9 @@ fn refuse_absence_of_older_version(
     Ok(())
 }
 
-/// Returns the write that encrypts the outdated properties with the keys in use: a merge of these
-/// properties, or a replacement of the row if the type is sealed or a hidden absence is outdated.
-/// Returns `None` if nothing has to be encrypted again.
+/// Returns the write that encrypts the outdated properties with the keys in use. This is a merge of the properties,
+/// or a replacement of the row if the type is sealed or a hidden absence is outdated. Returns `None` if nothing is
+/// outdated.
 fn update_to_seal(
     stored: &Row,
     plain: &Row,
@@ -222,8 +217,7 @@ fn update_to_seal(
     Ok(Some(OperationToSeal { kept_version: now.kept_version, ..to_seal }))
 }
 
-/// Returns whether one property is out of date: plain, under another key, or beside a blind token
-/// of another key.
+/// Returns whether a property is outdated: plain, under another key, or with a blind token of another key.
 fn is_property_outdated(
     stored: &Row,
     declared: &TypeSealing,
@@ -262,14 +256,13 @@ fn is_padded(column: &SealedColumn) -> bool {
     column.sealed.pad > 1
 }
 
-/// Returns whether a padded value has another length than it would have now: a writer without the
-/// padding wrote it, or the declaration changed.
+/// Returns whether the length of a padded value is outdated, because a writer without the padding wrote it or the
+/// declaration changed.
 fn is_of_other_length(column: &SealedColumn, value: Option<ValueRef<'_>>, envelope: &[u8]) -> bool {
     is_padded(column) && envelope.len() != sealed_len(value, column.sealed.pad as usize)
 }
 
-/// Returns whether a hidden absence is out of date. A merge cannot rewrite it, since there is no
-/// value to set.
+/// Returns whether a hidden absence is outdated. A merge cannot rewrite it, because there is no value to set.
 fn has_stale_hidden_absence(
     stored: &Row,
     plain: &Row,

@@ -1,5 +1,5 @@
-//! Checks the scopes of remote copies. A copy with encrypted values may be in another scope of keys than
-//! its primary only if a writer without keys cannot choose the copy's partition.
+//! Checks the scopes of remote copies. A copy with encrypted values may only be in a different key scope than its
+//! primary if a writer without keys cannot choose the copy's partition.
 
 use super::{RowSealer, plan::OperationToSeal};
 use crate::{
@@ -12,14 +12,13 @@ use crate::{
 };
 
 impl RowSealer {
-    /// Refuses a copy with encrypted values of a primary in the partition `owner`, if the copy has
-    /// another scope of keys and its PartitionKey is made of plain properties.
+    /// Refuses a copy with encrypted values of a primary in the partition `owner` if the copy is in a different key
+    /// scope and its PartitionKey is made from plain properties. Otherwise, anybody who can write the primary's row
+    /// could change such a property and make a worker seal the values for a scope whose keys they have.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for such a copy.
-    // Whoever can write the primary's row could otherwise change such a property, and have a worker
-    // seal the values for a scope whose keys they hold.
+    /// Fails with `is_invalid` for such a copy.
     pub(crate) fn refuse_untrusted_copy_scope(
         &self,
         schema: &'static Schema,
@@ -38,12 +37,12 @@ impl RowSealer {
         }
     }
 
-    /// Refuses to encrypt a remote copy whose PartitionKey is made of plain properties and belongs
-    /// to another scope of keys than its primary's PartitionKey.
+    /// Refuses to encrypt a remote copy whose PartitionKey is made from plain properties and belongs to a different
+    /// key scope than its primary's PartitionKey.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for such a copy.
+    /// Fails with `is_invalid` for such a copy.
     pub(super) fn check_copy_before_sealing(
         &self,
         schema: &'static Schema,
@@ -80,9 +79,8 @@ impl RowSealer {
     }
 }
 
-/// Returns whether a writer without encryption keys cannot choose the partition of a copy: each
-/// part of the copy's PartitionKey is a blind token of an encrypted field, or a field in the
-/// primary's PartitionKey or RowKey.
+/// Returns whether a writer without encryption keys cannot choose the partition of a copy. Each part of the copy's
+/// PartitionKey must be a blind token of an encrypted field, or a field in the primary's keys.
 fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> bool {
     let Some(primary) = schema.primary_family_of_copy(family) else { return false };
     family.partition.parts().all(|part| match part.form {

@@ -18,13 +18,12 @@ use crate::{
 };
 
 impl RowSealer {
-    /// Encrypts each row for its own keys and returns the operations to send. All rows are in one
-    /// partition.
+    /// Encrypts each row for its own keys and returns the operations to send. All rows must be in one partition.
     ///
     /// # Errors
     ///
-    /// Fails with `is_key_unavailable` without a key, and with `is_too_large` if a value is too
-    /// large after encryption. Nothing is sent plain instead.
+    /// Fails with `is_key_unavailable` without a key, and with `is_too_large` if a value is too large after encryption.
+    /// Never falls back to plain values.
     pub(crate) async fn seal_operations(
         &self,
         table: &str,
@@ -36,7 +35,7 @@ impl RowSealer {
         let mut plans = Vec::with_capacity(to_seal.len());
         for to_seal in &to_seal {
             let plan = self.plan_seal(to_seal)?;
-            // Before any key is fetched: a row that is refused costs no request.
+            // Before any key is fetched: a refused row costs no request.
             self.refuse_envelope_like_values(to_seal, &plan)?;
             if let (StoredAs::Entity(schema, family), false) = (to_seal.stored_as, plan.is_empty())
             {
@@ -44,7 +43,7 @@ impl RowSealer {
             }
             plans.push(plan);
         }
-        // Nothing to encrypt: no key is fetched, and a client without keys can write.
+        // Nothing to encrypt: fetch no key, which also lets a client without keys write.
         if plans.iter().all(SealPlan::is_empty) {
             return Ok(to_seal.into_iter().map(|to_seal| to_seal.operation).collect());
         }
@@ -53,8 +52,7 @@ impl RowSealer {
         let partition_key =
             to_seal.first().map_or("", |to_seal| to_seal.operation.row().partition_key());
         let scope = keys.scope_of(partition_key);
-        // One key for the whole transaction: all its rows are in one partition, and so in one
-        // scope.
+        // One key for the whole transaction: all its rows are in one partition and therefore in one scope.
         let key = keys.primary(&scope).await?;
         let index_keys = self.index_keys_of(&to_seal, &plans).await?;
         let sealed = to_seal.into_iter().zip(plans).map(|(to_seal, plan)| {
@@ -77,8 +75,8 @@ impl RowSealer {
         sealed.collect()
     }
 
-    /// Returns whether it is plain at once that a row is stored as it is: its type encrypts nothing, and the
-    /// client has neither keys nor properties to choose.
+    /// Returns whether a row can be stored unchanged without further checks: its type encrypts nothing, and the
+    /// client has neither keys nor an `encrypt_if`.
     fn stores_unchanged(&self, to_seal: &OperationToSeal) -> bool {
         let declared = to_seal.stored_as.type_and_family();
         self.keys.is_none()
@@ -88,8 +86,8 @@ impl RowSealer {
             && declared.is_none_or(|(schema, _)| !schema.is_sealed())
     }
 
-    /// Returns the maker of blind tokens in keys. It has the index key that all partitions share;
-    /// if scopes have keys of their own, it has none yet.
+    /// Returns the maker of blind tokens in keys. It has the index key that all partitions share. If scopes have
+    /// their own keys, it has none yet.
     pub(crate) async fn shared_token_maker(&self) -> Result<TokenMaker> {
         if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) {
             return Ok(TokenMaker::with_key_per_scope(keys.clone()));
@@ -105,8 +103,7 @@ impl RowSealer {
         })
     }
 
-    /// Fetches an index key of a scope: the given version, or for `None` the one that makes new
-    /// blind tokens.
+    /// Fetches an index key of a scope: the given version, or for `None` the version that makes new blind tokens.
     pub(crate) async fn fetch_index_key(
         &self,
         scope: &KeyScope,
@@ -116,8 +113,8 @@ impl RowSealer {
         keys.index(scope, version).await
     }
 
-    /// Fetches the index keys for the short blind tokens of rows of one partition. These rows have
-    /// one scope, unless a blind token is in the PartitionKey of some of them.
+    /// Fetches the index keys for the short blind tokens of rows in one partition. These rows have one scope,
+    /// unless some have a blind token in the PartitionKey.
     async fn index_keys_of(
         &self,
         to_seal: &[OperationToSeal],
@@ -136,15 +133,14 @@ impl RowSealer {
         Ok(keys)
     }
 
-    /// Returns the scope whose index key makes the short blind tokens of a row; `None` for a row
-    /// without a declared type.
+    /// Returns the scope whose index key makes the short blind tokens of a row, or `None` for a row without a
+    /// declared type.
     fn token_scope_of_operation(&self, to_seal: &OperationToSeal) -> Option<KeyScope> {
         let (_, family) = to_seal.stored_as.type_and_family()?;
         Some(self.token_scope(family, to_seal.operation.row().partition_key()))
     }
 
-    /// Refuses plain bytes that begin as an encrypted value does, since they could not be read
-    /// back.
+    /// Refuses plain bytes that begin like an encrypted value, because they could not be read back.
     fn refuse_envelope_like_values(
         &self,
         to_seal: &OperationToSeal,
@@ -171,8 +167,7 @@ impl RowSealer {
 /// Encrypts the rows of one transaction.
 struct TransactionSealer<'k> {
     table: &'k str,
-    /// The table that blind tokens are bound to: the entity's own, also for a copy in another
-    /// table.
+    /// The table that blind tokens are bound to: the entity's own, even for a copy in another table.
     own: &'k str,
     key: &'k DataKey,
     index: Option<&'k IndexKey>,

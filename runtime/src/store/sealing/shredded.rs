@@ -1,5 +1,4 @@
-//! Recognises scopes all of whose keys are deleted for good. Lookups by blind tokens find nothing
-//! there.
+//! Recognises scopes whose keys are all permanently deleted. Lookups by blind token find nothing there.
 
 use std::collections::HashMap;
 
@@ -12,13 +11,13 @@ use crate::{
     seal::{KeyProvider, KeyScope},
 };
 
-/// Remembers, for the scopes of one page's rows, whether their keys are deleted.
+/// Remembers whether the keys of scopes of one page's rows are deleted.
 #[derive(Debug, Default)]
 pub(crate) struct ShreddedScopes {
     known: HashMap<LookupScopes, bool>,
 }
 
-/// The scopes of the keys that a lookup by a blind token needs.
+/// The scopes of the keys that a lookup by blind token needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct LookupScopes {
     data: KeyScope,
@@ -26,11 +25,10 @@ struct LookupScopes {
 }
 
 impl RowSealer {
-    /// Returns whether a lookup failed because the scope of its rows has neither a data key for
-    /// writing nor an index key any more. The scope is that of the row that the error names, else
-    /// that of the path's PartitionKey, else `named`.
-    // Decided by scope and never by the id of a key: rows contain ids, and invented ids would hide
-    // rows.
+    /// Returns whether a lookup failed because the scope of its rows has neither a data key for writing nor an
+    /// index key. The scope is taken from the row in the error, otherwise from the path's PartitionKey, otherwise
+    /// from `named`. The decision depends on the scope and never on a key id: rows contain ids, and invented ids
+    /// would hide rows.
     pub(crate) async fn is_lookup_of_shredded_scope(
         &self,
         error: &Error,
@@ -38,7 +36,7 @@ impl RowSealer {
         named: &TokenScope,
     ) -> bool {
         let Some(keys) = self.keys_of_scopes(error) else { return false };
-        // The row that failed tells its scope best; a path may leave it open.
+        // The failed row determines its scope best, because a path may leave it open.
         let scopes = match (error.keys(), access.family_of_path()) {
             (Some((partition_key, _)), _) => LookupScopes::scopes_of_partition(keys, partition_key),
             (None, Some(family)) if family.partition.has_tokens() => {
@@ -56,8 +54,8 @@ impl RowSealer {
         scopes.are_keys_gone(keys).await
     }
 
-    /// Returns the provider of keys if scopes have index keys of their own and `error` says that a
-    /// key is missing; otherwise `None`.
+    /// Returns the key provider if scopes have their own index keys and `error` means that a key is missing,
+    /// otherwise `None`.
     fn keys_of_scopes(&self, error: &Error) -> Option<&dyn KeyProvider> {
         let is_missing = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
         let keys = self.keys.as_deref().filter(|keys| keys.has_index_scopes())?;
@@ -66,8 +64,8 @@ impl RowSealer {
 }
 
 impl ShreddedScopes {
-    /// Returns whether a row cannot be decrypted because the scope of its partition has neither a
-    /// data key for writing nor an index key any more.
+    /// Returns whether a row cannot be decrypted because the scope of its partition has neither a data key for
+    /// writing nor an index key.
     pub(crate) async fn is_row_scope_shredded(
         &mut self,
         sealer: &RowSealer,
@@ -81,7 +79,7 @@ impl ShreddedScopes {
         if let Some(are_gone) = self.known.get(&scopes) {
             return *are_gone;
         }
-        // Rows choose their PartitionKeys and so the scopes: made-up ones ask no further.
+        // Rows choose their PartitionKeys and thereby their scopes. Invented scopes must not cost further requests.
         if self.known.len() >= MAX_FAILURES {
             return false;
         }

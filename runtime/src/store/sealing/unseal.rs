@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl RowSealer {
-    /// Decrypts rows. A row that cannot be decrypted becomes an error at its place; an error in
-    /// `rows` stays at its place.
+    /// Decrypts rows. A row that cannot be decrypted becomes an error in its place. An error in `rows` stays in its
+    /// place.
     ///
     /// Fetches every key once, before the first row is decrypted.
     pub(crate) async fn open_rows(
@@ -40,7 +40,7 @@ impl RowSealer {
             let what = row.as_ref().map_err(Error::clone).and_then(|row| {
                 let what = read_as.row_type_and_family(row)?;
                 if !matches!(what, RowTypeForReader::Foreign) {
-                    // Collected over the page, so that rows of one key cost one request.
+                    // Collected over the page: rows with the same key share a request.
                     keys.add_row(self, row)?;
                 }
                 Ok(what)
@@ -59,7 +59,7 @@ impl RowSealer {
                     continue;
                 }
             };
-            // Copied, since the error has to name the keys after the row is consumed.
+            // Copied because errors contain the keys after the row is consumed.
             let (partition_key, row_key) =
                 (row.partition_key().to_owned(), row.row_key().to_owned());
             let mut plain =
@@ -84,7 +84,7 @@ struct DeclaredRow<'p> {
     family: Option<&'static Family>,
 }
 
-/// The state with which all rows of one page are decrypted.
+/// The state for decrypting all rows of one page.
 struct PageOpener<'p> {
     sealer: &'p RowSealer,
     table: &'p str,
@@ -100,13 +100,13 @@ impl PageOpener<'_> {
             RowTypeForReader::Untyped => (None, None),
             RowTypeForReader::Declared(at, family) => (self.types.get(at), family),
         };
-        // A client without keys reads rows of unknown types as they are stored.
+        // A client without keys reads rows of unknown types in their stored form.
         if self.sealer.keys.is_none()
             && !declared.is_some_and(|declared| declared.schema.is_sealed())
         {
             return Ok(row);
         }
-        // Before any value is decrypted: nothing of a forged row is used.
+        // Before any value is decrypted: nothing in a forged row is used.
         if let Some(declared) = declared {
             self.verify_seal(declared, family, &row)?;
             self.refuse_plain_value(declared, family, &row)?;
@@ -137,8 +137,8 @@ impl PageOpener<'_> {
         }
     }
 
-    /// Verifies the seal over the whole row before any value is decrypted. Does nothing if the type
-    /// declares no seal. Fails for a row without a seal, unless the client allows plain values.
+    /// Verifies the seal over the whole row before any value is decrypted. Does nothing if the type declares no
+    /// seal. Fails for a row without a seal, unless the client allows plain values.
     fn verify_seal(
         &self,
         declared: &TypeSealing,
@@ -166,8 +166,8 @@ impl PageOpener<'_> {
         key.verify_seal(&self.place(of, row, SEAL), &properties_of(row)?, seal)
     }
 
-    /// Refuses a plain value of a property that is declared encrypted, and a row that lacks a
-    /// hidden absence, unless the client allows plain values.
+    /// Refuses a plain value of a property that is declared encrypted, and a row that lacks a hidden absence,
+    /// unless the client allows plain values.
     fn refuse_plain_value(
         &self,
         declared: &TypeSealing,
@@ -185,8 +185,8 @@ impl PageOpener<'_> {
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
             }
         }
-        // The row chooses its version, and the upgrade takes values from the names of that version. Its
-        // hidden absences are not required: a program of this version writes the row without them.
+        // The row chooses its version, and the upgrade takes values from that version's properties. Its hidden
+        // absences are not required, because a program of this version writes the row without them.
         if let Some((older, family)) = declared.schema.older_version_of_row(row)? {
             let columns = older.sealed_columns();
             self.refuse_plain_value_of_version(older, &columns, Some(family), row)?;
@@ -194,8 +194,7 @@ impl PageOpener<'_> {
         self.check_chosen(declared, family, row)
     }
 
-    /// Refuses a plain value of a property that one version declares encrypted, and a blob without
-    /// its key.
+    /// Refuses a plain value of a property that one version declares encrypted, and a blob without its key.
     fn refuse_plain_value_of_version(
         &self,
         version: &'static Schema,
@@ -245,8 +244,7 @@ impl PageOpener<'_> {
         Ok(())
     }
 
-    /// Returns whether the row must contain the property: it was selected, and the row's family
-    /// stores it.
+    /// Returns whether the row must contain the property because it was selected and the row's family stores it.
     fn must_contain(&self, family: Option<&'static Family>, name: &str) -> bool {
         let is_selected = self.select.is_none_or(|names| names.iter().any(|known| known == name));
         is_selected && !family.is_some_and(|family| family.leaves_out(name))
@@ -268,8 +266,7 @@ impl PageOpener<'_> {
                 ValueRef::Binary(bytes) if is_envelope(bytes) => {
                     if !declared.is_some_and(|s| s.columns.iter().any(|column| column.name == name))
                     {
-                        // Remembered, so that the next write of the row encrypts the property
-                        // again.
+                        // Remembered: the next write of the row encrypts the property again.
                         chosen.push(name.into());
                     }
                     if let Some(value) = self.decrypt_property(&row, of, name, bytes)? {
@@ -309,8 +306,8 @@ impl PageOpener<'_> {
     }
 }
 
-/// Refuses a row with a blob of a field that is declared encrypted, but without the key of the blob.
-/// `must_contain` returns whether the row has to contain the property with the key.
+/// Refuses a row with a blob of a field that is declared encrypted but without the blob's key. `must_contain` returns
+/// whether the row must contain the property with the key.
 pub(super) fn refuse_blob_without_key(
     version: &'static Schema,
     row: &Row,
@@ -338,7 +335,7 @@ fn needs_unsealing(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns whether a property belongs to the library: a blind token or the seal.
+/// Returns whether a property is a blind token or the seal, which belong to the library.
 pub(crate) fn is_token_or_seal(name: &str, declared: Option<&TypeSealing>) -> bool {
     declared.is_some_and(|declared| declared.unseen.iter().any(|unseen| unseen == name))
 }
