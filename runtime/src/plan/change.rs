@@ -1,5 +1,5 @@
-//! Changes: verbs on the way to their commit. A change records what its commit needs, such as blind tokens
-//! for its keys, or the stored entity.
+//! Changes: verbs on their way to a commit. A change records what its commit needs, such as blind tokens for its keys,
+//! or the stored entity.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,23 +18,22 @@ use crate::{
     row::Row,
 };
 
-/// A text of the length of a generation, the id that marks parts of wide entities. For sizes only.
+/// A string with the length of a generation, the id that marks parts of wide entities. Only used for sizes.
 const ANY_GENERATION: &str = "000000000000000000000000";
 
-/// A verb on one entity, from the call of the user to its commit.
+/// A verb on one entity, from the user's call to its commit.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
-    /// What the commit has to do for the change: what the entity's type needs, without what the verb cannot
-    /// need.
+    /// What the commit must do for the change: what the entity's type needs, except what the verb cannot need.
     needs: Needs,
     planned: Planned,
 }
 
-/// What is known of a change before its commit.
+/// What is known about a change before its commit.
 #[derive(Debug, Clone)]
 pub(crate) enum Planned {
-    /// The effect of a verb that reads nothing. It is planned when the change is made, so that a refusal
-    /// reaches the caller at once and a retry plans nothing again.
+    /// The effect of a verb that reads nothing. It is planned when the change is made: the caller gets a refusal
+    /// immediately, and a retry does not plan again.
     Effect(Arc<Effect>),
     /// A verb whose effect is not known yet.
     Verb(Box<PendingVerb>),
@@ -45,26 +44,26 @@ pub(crate) enum Planned {
 pub(crate) struct PendingVerb {
     planner: Planner,
     verb: Verb,
-    /// The access path that the caller gave; `None` if the caller gave an entity.
+    /// The access path from the caller, or `None` if the caller passed an entity.
     at: Option<Access>,
-    /// A row with the keys of the primary to read; `None` while keys lack blind tokens.
+    /// A row with the keys of the primary to read, or `None` while keys lack blind tokens.
     keys: Option<Row>,
     on_race: Option<OnRace>,
 }
 
 impl PendingVerb {
-    /// Returns the entity type of the stored primary on which the verb's effect depends.
+    /// Returns the entity type of the stored primary that the verb's effect depends on.
     pub(crate) fn schema(&self) -> &'static Schema {
         self.planner.schema
     }
 
-    /// Returns PartitionKey and RowKey of the primary to read; empty while keys lack blind tokens.
+    /// Returns the PartitionKey and RowKey of the primary to read. Empty while keys lack blind tokens.
     pub(crate) fn keys(&self) -> (&str, &str) {
         self.keys.as_ref().map(Row::keys).unwrap_or_default()
     }
 
-    /// Returns whether the verb replaces or deletes whatever is left of a torn entity: a wide
-    /// entity whose parts are missing or do not belong together.
+    /// Returns whether the verb replaces or deletes the remains of a torn entity, which is a wide entity with
+    /// missing or mismatched parts.
     pub(crate) fn may_end_torn_entity(&self) -> bool {
         match self.verb {
             Verb::DeleteAt { .. } => true,
@@ -78,16 +77,15 @@ impl PendingVerb {
         &self.planner.tokens
     }
 
-    /// Returns the effect on the stored primary; `None` stands for an entity that is not stored.
+    /// Returns the effect on the stored primary, or on `None` if the entity is not stored.
     pub(crate) fn effect_on_primary(&self, current: Option<&Row>) -> Result<Effect> {
         self.verb.effect_on(&self.planner, current)
     }
 }
 
 impl Change {
-    /// Creates a change whose effect is known already, so that nothing is read for it: of a verb that
-    /// needs no read, a step of a move, the deletion of an expired entity, or the replacement of a row
-    /// that was read.
+    /// Creates a change with a known effect, for which nothing is read: a verb that needs no read, a step of a
+    /// move, the deletion of an expired entity, or the replacement of a row that was read.
     pub(crate) fn from_effect(effect: Effect) -> Self {
         let needs = effect.schema.map_or(Needs::NONE, Schema::needs);
         let needs = needs.without(Needs::CURRENT.and(Needs::TOKENS));
@@ -96,8 +94,8 @@ impl Change {
         Self { needs, planned: Planned::Effect(Arc::new(effect)) }
     }
 
-    /// Creates a verb on an entity of type `schema`. `at` is the access path that the caller gave;
-    /// `None` if the caller gave an entity.
+    /// Creates a verb on an entity of type `schema`. `at` is the access path from the caller, or `None` if the caller
+    /// passed an entity.
     pub(super) fn new(schema: &'static Schema, verb: Verb, at: Option<&Access>) -> Result<Self> {
         let planner = Planner { schema, tokens: TokenMaker::without_keys() };
         let needs = schema.needs();
@@ -119,7 +117,7 @@ impl Change {
         Ok(Self { needs, planned: Planned::Verb(Box::new(pending)) })
     }
 
-    /// Returns what the commit has to do for the change.
+    /// Returns what the commit must do for the change.
     pub(crate) fn needs(&self) -> Needs {
         self.needs
     }
@@ -129,7 +127,7 @@ impl Change {
         self.needs.contain(Needs::TOKENS)
     }
 
-    /// Returns the change with the blind tokens in its keys.
+    /// Returns the change with blind tokens added to its keys.
     pub(crate) fn with_tokens(&self, tokens: &TokenMaker) -> Result<Self> {
         let Planned::Verb(pending) = &self.planned else { return Ok(self.clone()) };
         let planner = Planner { tokens: tokens.clone(), ..pending.planner };
@@ -145,12 +143,12 @@ impl Change {
         }
     }
 
-    /// Returns what is known of the change before its commit.
+    /// Returns what is known about a change before its commit.
     pub(crate) fn planned(&self) -> &Planned {
         &self.planned
     }
 
-    /// Returns the type of the entity; `None` for an untyped row.
+    /// Returns the type of the entity, or `None` for an untyped row.
     pub(crate) fn schema(&self) -> Option<&'static Schema> {
         match &self.planned {
             Planned::Effect(effect) => effect.schema,
@@ -158,11 +156,11 @@ impl Change {
         }
     }
 
-    /// Returns the rows that the change inserts as it is, if it is an insertion of an entity.
+    /// Returns the rows that the change inserts, if it inserts an entity.
     pub(crate) fn inserted_rows(&self) -> Option<&EntityRows> {
         let Planned::Effect(effect) = &self.planned else { return None };
         let [only] = effect.primary.as_slice() else { return None };
-        // Other verbs replace a row by its ETag, or whatever it holds.
+        // Other verbs replace a row under its ETag, or whatever its content.
         (only.verb() == batch::Verb::Insert).then_some(effect.new.as_ref()).flatten()
     }
 
@@ -174,7 +172,7 @@ impl Change {
                 [only] => only.verb().may_insert_row(),
                 _ => false,
             },
-            // Only these insert an entity that was not there.
+            // Only these can insert an entity that did not exist.
             Planned::Verb(pending) => matches!(
                 pending.verb,
                 Verb::Insert(_) | Verb::InsertOrReplace(_) | Verb::InsertOrMerge(_)
@@ -182,9 +180,9 @@ impl Change {
         }
     }
 
-    /// Returns the primary that the change writes, as far as it is known before the stored entity is read:
-    /// the commit may add to it what only that entity holds. `None` for a deletion, and if the change does
-    /// not know all of the primary.
+    /// Returns the primary that the change writes, as far as it is known before the stored entity is read. The
+    /// commit may add what only that entity has. Returns `None` for a deletion, and if the change does not know the
+    /// whole primary.
     pub(crate) fn known_primary(&self) -> Option<&Row> {
         match &self.planned {
             Planned::Effect(effect) => effect.row.as_ref(),
@@ -192,8 +190,7 @@ impl Change {
         }
     }
 
-    /// Returns PartitionKey and RowKey of the primary that is written; empty for an effect without
-    /// operations.
+    /// Returns the PartitionKey and RowKey of the primary that is written. Empty for an effect without operations.
     pub(crate) fn keys(&self) -> (&str, &str) {
         match &self.planned {
             Planned::Effect(effect) => {
@@ -203,8 +200,7 @@ impl Change {
         }
     }
 
-    /// Returns the RowKeys of the primaries that are written: two for a change that moves an entity to
-    /// another RowKey.
+    /// Returns the RowKeys of the primaries that are written. There are two if an entity moves to another RowKey.
     pub(crate) fn primary_row_keys(&self) -> Vec<&str> {
         match &self.planned {
             Planned::Effect(effect) => {
@@ -220,16 +216,16 @@ impl Change {
         }
     }
 
-    /// Returns the keys of the primary after the change if the change moves the entity's row ahead in a query:
-    /// to a key that comes later than the old one, or, in a store without an order, to any other key.
-    /// `family` is the index or list that the query reads. Without one it reads primaries.
+    /// Returns the new keys of the primary if the change moves the entity's row ahead in a query: to a later key,
+    /// or, in a store without an order, to any other key. `family` is the index or list that the query reads.
+    /// Without it, the query reads primaries.
     pub(crate) fn keys_if_moved_ahead(
         &self,
         family: Option<&Family>,
         is_ordered: bool,
     ) -> Option<(&str, &str)> {
         let (before, after, primary) = match &self.planned {
-            // An entity that was read through a copy is replaced after its primary is read.
+            // An entity that was read through a copy is replaced after its primary was read.
             Planned::Verb(pending) => {
                 let Verb::Replace { loaded, rows } = &pending.verb else { return None };
                 // The commit refuses a change to another partition.
@@ -261,9 +257,9 @@ impl Change {
         after.iter().any(is_ahead).then_some(primary)
     }
 
-    /// Returns the least number of operations that the change adds to a transaction, and the least
-    /// number of bytes of those on its primary. A change whose effect depends on the stored primary
-    /// counts as one operation without bytes.
+    /// Returns the minimum number of operations that the change adds to a transaction, and the minimum number of
+    /// bytes of the operations on its primary. A change whose effect depends on the stored primary counts as one
+    /// operation without bytes.
     pub(crate) fn minimum_operations_and_bytes(&self) -> Result<(usize, usize)> {
         let Planned::Effect(effect) = &self.planned else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
@@ -276,7 +272,7 @@ impl Change {
                     size::operation_as_stored(&operation, effect.schema, None)?.request_bytes()?;
             }
         }
-        // The old copies are not known: each new one takes an operation.
+        // The old copies are unknown, and each new one takes an operation.
         if effect.old.is_none()
             && let Some(new) = &effect.new
         {
@@ -285,9 +281,9 @@ impl Change {
         Ok((operations, bytes))
     }
 
-    /// Estimates the operations and bytes of the change in a transaction. A change that has to read
-    /// first counts as if all rows of its entity changed.
-    // An estimate that is too low costs a second request: a group that proves too large is halved.
+    /// Estimates the operations and bytes of the change in a transaction. A change that must read first counts as
+    /// if all rows of its entity changed. If the estimate is too low, the group proves too large and is halved,
+    /// which costs a second request.
     pub(crate) fn estimate_size(&self) -> Result<(usize, usize)> {
         let effect = match &self.planned {
             Planned::Effect(effect) => effect,
@@ -316,8 +312,8 @@ impl Change {
         Ok((operations, bytes))
     }
 
-    /// Returns the number of framework rows that all changes of a transaction share: the
-    /// partition's fence, and a claim if unique remote keys are taken.
+    /// Returns the number of the library's rows that all changes of a transaction share: the partition's fence, and
+    /// a claim if unique remote keys are taken.
     pub(crate) fn shared_framework_row_count(&self) -> usize {
         let Planned::Effect(effect) = &self.planned else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
@@ -338,8 +334,8 @@ impl Change {
         }
     }
 
-    /// Returns how to react if the entity changes between its read and the commit; `None` for a change
-    /// that reads nothing.
+    /// Returns how to react if the entity changes between its read and the commit, or `None` if the change reads
+    /// nothing.
     pub(super) fn reaction_to_race(&self) -> Option<OnRace> {
         match &self.planned {
             Planned::Effect(_) => None,

@@ -18,19 +18,19 @@ use crate::{
 /// The effect of a verb on the rows of one entity.
 #[derive(Debug, Clone)]
 pub(crate) struct Effect {
-    /// The operations on the primary: one; two if the entity moves to another RowKey, a deletion and
-    /// an insertion; none if nothing is to be done.
+    /// The operations on the primary. There is one, or two (a deletion and an insertion) if the entity moves to another
+    /// RowKey, or none if there is nothing to do.
     pub(crate) primary: Vec<Operation>,
-    /// The copies and list entries before the verb; `None` if there are none or they are not known.
+    /// The copies and list entries before the verb. `None` if there are none or they are unknown.
     pub(crate) old: Option<EntityRows>,
-    /// Whether `old` was derived key by key, because the stored primary does not decode. Before the effect
-    /// is written, copies in `old` that are another entity's have to be removed from it.
+    /// Whether `old` was derived key by key because the stored primary does not decode. Before the effect is written,
+    /// copies that belong to another entity must be removed from `old`.
     pub(crate) is_old_unconfirmed: bool,
-    /// The rows that the entity will have; `None` if it is deleted or only its primary changes.
+    /// The rows that the entity will have. `None` if it is deleted or only its primary changes.
     pub(crate) new: Option<EntityRows>,
-    /// The whole primary after the verb; `None` if the verb does not know all of it.
+    /// The whole primary after the verb. `None` if the verb does not know all of it.
     pub(crate) row: Option<Row>,
-    /// The entity's type; `None` for an untyped row.
+    /// The entity's type. `None` for an untyped row.
     pub(crate) schema: Option<&'static Schema>,
 }
 
@@ -59,8 +59,7 @@ impl Effect {
         Self { primary, old: None, is_old_unconfirmed: false, new: None, row: None, schema: None }
     }
 
-    /// Returns whether the effect changes remote copies, lists or blobs, so that the partition
-    /// needs a fence.
+    /// Returns whether the effect changes remote copies, lists or blobs, for which the partition needs a fence.
     pub(crate) fn has_remote_work(&self) -> bool {
         if self.old.as_ref().is_some_and(|rows| !rows.blobs.is_empty()) {
             return true;
@@ -75,11 +74,11 @@ impl Effect {
 pub(crate) struct PropertyChanges {
     pub(crate) set: Bag,
     pub(crate) remove: Vec<Cow<'static, str>>,
-    /// The values of the fields in `set` that are kept in blobs.
+    /// The values of the fields in `set` that are stored in blobs.
     pub(crate) blobs: Vec<BlobFieldValue>,
 }
 
-/// An entity that a caller has read and changes under its ETag.
+/// An entity that a caller has read and is changing under its ETag.
 #[derive(Debug, Clone)]
 pub(crate) struct EntityReadByCaller {
     pub(crate) row: Row,
@@ -87,7 +86,7 @@ pub(crate) struct EntityReadByCaller {
 }
 
 impl EntityReadByCaller {
-    /// Returns the index whose copy the row is; `None` for a row with the primary's keys.
+    /// Returns the index whose copy the row is, or `None` for a row with the primary's keys.
     pub(super) fn copy(&self) -> Option<&'static Family> {
         match self.source {
             RowSource::Copy(family) => Some(family),
@@ -100,37 +99,35 @@ impl EntityReadByCaller {
 #[derive(Debug, Clone)]
 pub(crate) struct Planner {
     pub(crate) schema: &'static Schema,
-    /// Makes the blind tokens in the keys of derived rows.
+    /// Makes the blind tokens in keys of derived rows.
     pub(crate) tokens: TokenMaker,
 }
 
 impl Planner {
-    /// Returns whether every version of the entity is stored as its primary alone, without copies
-    /// and lists.
+    /// Returns whether every version of the entity is stored only as its primary, without copies and lists.
     pub(super) fn is_single_row(&self) -> bool {
         self.schema.is_single_row()
     }
 
-    /// Returns whether a verb can be sent without reading what is stored: the entity has no copies
-    /// and lists, and no older version stores its properties in other parts of a wide entity.
+    /// Returns whether a verb can be sent without reading the stored row: the entity has no copies and lists, and
+    /// no older version stores its properties in other parts of a wide entity.
     pub(super) fn can_write_unread(&self) -> bool {
         self.is_single_row() && !wide::may_have_older_layout(self.schema)
     }
 
-    /// Returns whether an entity can be deleted unread under an ETag that the caller has from elsewhere.
+    /// Returns whether an entity can be deleted without a read, under an ETag from the caller.
     pub(super) fn can_delete_under_etag(&self) -> bool {
-        // The ETag of a wide entity has those of all its parts.
+        // The ETag of a wide entity consists of the ETags of its parts.
         self.can_write_unread() && !self.schema.is_wide() && !self.schema.has_key_tokens()
     }
 
-    /// Returns whether an entity can be replaced unread under an ETag that the caller has from elsewhere: nothing
-    /// that is stored has to be kept.
+    /// Returns whether an entity can be replaced without a read, under an ETag from the caller, because nothing
+    /// stored must be kept.
     pub(super) fn can_replace_under_etag(&self) -> bool {
         self.can_delete_under_etag() && self.schema.drops_unknown
     }
 
-    /// Returns whether the stored entity is of an older version, whose properties may be in other
-    /// parts.
+    /// Returns whether the stored entity is of an older version, whose properties may be in other parts.
     fn has_other_parts(&self, current: &Row) -> Result<bool> {
         if !wide::may_have_older_layout(self.schema) {
             return Ok(false);
@@ -138,11 +135,12 @@ impl Planner {
         Ok(!self.schema.is_current_primary(current)?)
     }
 
-    /// Returns whether a row can be merged with whatever is stored.
-    // Not onto an older version, whose properties have other names; not under a seal of the whole
-    // row; not where an absence is hidden, which an insert writes otherwise than a merge; not over
-    // encrypted values, which the code of a move under way covers; and not over the parts of a wide
-    // entity, whose new generation would make an entity look whole that lacks a part.
+    /// Returns whether a row can be merged with whatever is stored. Returns `false` if
+    /// - the stored row may be of an older version, whose properties have other names,
+    /// - a seal covers the whole row,
+    /// - an absence is hidden, which an insert writes differently than a merge,
+    /// - a value is encrypted, because the code of a running move covers it, or
+    /// - the entity is wide: a new generation would make an entity with a missing part look complete.
     pub(super) fn can_insert_or_merge_unread(&self, row: &Row) -> Result<bool> {
         let is_one_row = self.is_single_row() && !self.schema.is_wide();
         if !is_one_row || self.schema.sealed || self.schema.older.is_some() {
@@ -157,13 +155,13 @@ impl Planner {
         Ok(hidden_nulls(&columns, row, batch::Verb::Insert, self.schema.primary()?)?.is_empty())
     }
 
-    /// Returns whether a merge of the properties that the patch sets is all that the patch needs. The
-    /// patch must remove no property, and set no property on which copies, lists or blobs may depend.
-    /// The type must have neither an older version nor a seal of whole rows.
-    /// [`can_patch_unread`](Self::can_patch_unread) tells whether the merge can be sent without a read.
+    /// Returns whether the patch only needs a merge of the properties that it sets. It must not remove properties,
+    /// or set properties that copies, lists or blobs may depend on. The type must have neither an older version nor
+    /// a seal of whole rows. [`can_patch_unread`](Self::can_patch_unread) returns whether the merge can be sent
+    /// without a read.
     pub(super) fn needs_only_merge(&self, patch: &PropertyChanges) -> bool {
-        // A merge cannot remove a property, would put properties of this version onto a row of an
-        // older one, and breaks the seal of a whole row.
+        // A merge cannot remove a property, would add properties of this version to a row of an older one, and breaks
+        // the seal of a whole row.
         let can_merge =
             patch.remove.is_empty() && self.schema.older.is_none() && !self.schema.sealed;
         let changes_copies = || {
@@ -175,10 +173,9 @@ impl Planner {
 
     /// Returns whether a patch can be sent as one merge without reading the stored row.
     ///
-    /// A patch that sets an encrypted value cannot: a move that is under way was signed for the old
-    /// value and would never finish. A patch of several parts of a wide entity cannot: the new
-    /// generation would make an entity look whole that lacks a part. A merge of one part writes no
-    /// generation.
+    /// A patch that sets an encrypted value cannot: a running move was signed for the old value and would never
+    /// finish. A patch of several parts of a wide entity cannot: the new generation would make an entity with a
+    /// missing part look complete. A merge of one part writes no generation.
     pub(super) fn can_patch_unread(&self, patch: &PropertyChanges) -> bool {
         let columns = self.schema.sealed_columns();
         let sets = |name: &str| patch.set.get(name).is_some();
@@ -202,13 +199,13 @@ impl Planner {
     pub(super) fn replace(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         refuse_moving(current)?;
         let guard = Condition::unchanged(current)?;
-        // Derived by the version that wrote the row: its copies may have other keys than today's.
+        // Use the version that wrote the row: its copies may have other keys than the current version's.
         let OldRows { rows: old, is_unconfirmed } = self.copies_of_entity(current)?;
         // A property that was encrypted stays encrypted, whether or not the type declares it.
         let new = new.inherit_encrypted_names_of(current);
         let row = new.primary.clone();
         let (old_partition, old_row) = current.keys();
-        // Two partitions cannot change in one transaction.
+        // A transaction cannot change two partitions.
         if row.partition_key() != old_partition {
             let message = format!(
                 "the PartitionKey changed from `{}` to `{}`, and no transaction spans two partitions; use `move_to`",
@@ -220,8 +217,7 @@ impl Planner {
         let primary = if row.row_key() == old_row {
             vec![Operation::replace(row.clone(), guard)]
         } else {
-            // The old key is deleted under its ETag, so that a change in between fails the
-            // transaction.
+            // Delete the old key under its ETag: a change in between then fails the transaction.
             let delete = Operation::delete(old_partition, old_row, guard)?;
             vec![delete, Operation::insert(row.clone())]
         };
@@ -235,8 +231,8 @@ impl Planner {
         })
     }
 
-    /// Returns the effect that replaces `current` by `new`, and keeps those properties of `current`
-    /// that no version of the type declares.
+    /// Returns the effect that replaces `current` by `new`, and keeps the properties of `current` that no version
+    /// of the type declares.
     pub(super) fn replace_and_keep_undeclared(
         &self,
         current: &Row,
@@ -254,7 +250,7 @@ impl Planner {
         Ok(effect)
     }
 
-    /// Refuses an effect that would lose an encrypted value which this program cannot decrypt.
+    /// Refuses an effect that would lose an encrypted value that this program cannot decrypt.
     fn refuse_lossy(
         &self,
         current: &Row,
@@ -268,7 +264,7 @@ impl Planner {
         };
         let old = effect.old.as_ref().map(copies).unwrap_or_default();
         let new = effect.new.as_ref().map(copies).unwrap_or_default();
-        // A copy that does not change is not written, so the value that it holds stays.
+        // An unchanged copy is not written and keeps its value.
         let is_kept = |copy: &CopyRow| old.iter().any(|old| old.row.has_same_content(&copy.row));
         let is_moved = effect.row.as_ref().is_some_and(|row| row.keys() != current.keys());
         if is_moved || !new.iter().all(is_kept) {
@@ -277,11 +273,11 @@ impl Planner {
         Ok(())
     }
 
-    /// Returns the effect that writes the difference between `current` and `new` under the ETag of
-    /// `current`: a merge of the changed properties unless one is removed.
+    /// Returns the effect that writes the difference between `current` and `new` under the ETag of `current`. This is a
+    /// merge of the changed properties, unless one is removed.
     pub(super) fn write_difference(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         let mut effect = self.replace_and_keep_undeclared(current, new)?;
-        // A seal covers the whole row, so a sealed row is written whole.
+        // A seal covers the whole row, so a sealed row is written completely.
         if self.schema.sealed || effect.primary.len() != 1 || self.has_other_parts(current)? {
             return Ok(effect);
         }
@@ -304,10 +300,9 @@ impl Planner {
         Ok(Effect { old, is_old_unconfirmed: is_unconfirmed, ..effect })
     }
 
-    /// Returns the effect that merges the properties of `new` into `current`, which may be of an
-    /// older version.
+    /// Returns the effect that merges the properties of `new` into `current`, which may be of an older version.
     pub(super) fn merge(&self, current: &Row, new: &EntityRows) -> Result<Effect> {
-        // A merge keeps properties that `new` lacks, so the whole row is known only after it.
+        // A merge keeps properties that `new` lacks, so the whole row is only known after it.
         let all = PropertyChanges {
             set: new.primary.to_bag()?,
             remove: Vec::new(),
@@ -318,8 +313,7 @@ impl Planner {
         self.replace(current, EntityRows { primary: merged, ..rows })
     }
 
-    /// Returns the effect of a patch on `current` under its ETag: a merge where that suffices,
-    /// otherwise a replacement.
+    /// Returns the effect of a patch on `current` under its ETag: a merge if possible, otherwise a replacement.
     pub(super) fn patch(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
         if !self.needs_only_merge(patch) {
             return self.patch_by_replacing(current, patch);
@@ -330,7 +324,7 @@ impl Planner {
         Ok(self.primary_only(Operation::merge(row, guard), None))
     }
 
-    /// Returns the effect that replaces `current` by itself with a patch applied.
+    /// Returns the effect that applies a patch to `current` and replaces `current` by the result.
     pub(super) fn patch_by_replacing(
         &self,
         current: &Row,
@@ -351,8 +345,7 @@ impl Planner {
         Ok(effect)
     }
 
-    /// Returns the effect of deleting an entity that is not stored: nothing, or an error if it must
-    /// exist.
+    /// Returns the effect of deleting an entity that is not stored: nothing, or an error if it must exist.
     pub(super) fn delete_nothing_or_fail(&self, keys: &Row, must_exist: bool) -> Result<Effect> {
         if must_exist {
             Err(self.missing_entity_error(keys))
@@ -361,21 +354,21 @@ impl Planner {
         }
     }
 
-    /// Returns the stored primary of an entity that a caller read.
+    /// Returns the stored primary of an entity that a caller has read.
     ///
-    /// A copy does not hold its primary's ETag. So if the caller read a copy, the primary that was
-    /// read now must have equal contents.
+    /// A copy does not contain its primary's ETag. If the caller read a copy, the primary must therefore have equal
+    /// content.
     ///
     /// # Errors
     ///
-    /// `is_precondition_failed` if the entity changed since its copy was read; `is_not_found` if it
-    /// does not exist any more.
+    /// Fails with `is_precondition_failed` if the entity changed since its copy was read, and with `is_not_found`
+    /// if it no longer exists.
     pub(super) fn require_unchanged_primary<'r>(
         &self,
         loaded: &'r EntityReadByCaller,
         current: Option<&'r Row>,
     ) -> Result<&'r Row> {
-        // Read through its own keys: the ETag itself will tell.
+        // Read through its own keys, so the ETag decides.
         if let RowSource::Primary = loaded.source {
             return Ok(&loaded.row);
         }
@@ -400,8 +393,7 @@ impl Planner {
         Ok(current)
     }
 
-    /// Returns a row with the primary's keys of a loaded entity, which may have been read through a
-    /// copy.
+    /// Returns a row with the primary's keys of a loaded entity, which may have been read through a copy.
     pub(super) fn row_with_primary_keys(&self, loaded: &EntityReadByCaller) -> Result<Row> {
         let family = match loaded.source {
             RowSource::Primary => return Ok(loaded.row.clone()),
@@ -427,15 +419,15 @@ impl Planner {
             .map_err(|error| error_with_row_keys(primary, error))
     }
 
-    /// Returns the copies, list entries and blobs that the entity in a primary row has.
+    /// Returns the current copies, list entries and blobs of the entity in a primary row.
     fn copies_of_entity(&self, primary: &Row) -> Result<OldRows> {
         if self.is_single_row() {
             return Ok(OldRows { rows: None, is_unconfirmed: false });
         }
         let rows = match self.rows_of_entity(primary) {
-            // The parts that a torn entity has left may not say which copies it had. A check finds these.
+            // The remaining parts of a torn entity may not show which copies it had. A check finds these.
             Err(error) if wide::is_torn(primary) && error.is_decode() => None,
-            // The entity can be replaced and deleted all the same.
+            // The entity can still be replaced and deleted.
             Err(error) if error.is_decode() => {
                 let rows = self.rows_of_unreadable(primary)?;
                 return Ok(OldRows { rows, is_unconfirmed: true });
@@ -445,7 +437,7 @@ impl Planner {
         Ok(OldRows { rows, is_unconfirmed: false })
     }
 
-    /// Returns the rows, with their keys alone, that the entity in a primary has which does not decode.
+    /// Returns the rows, with only their keys, of an entity whose primary does not decode.
     fn rows_of_unreadable(&self, primary: &Row) -> Result<Option<EntityRows>> {
         self.schema
             .rows_of_unreadable(primary)
@@ -455,8 +447,7 @@ impl Planner {
             .map_err(|error| error_with_row_keys(primary, error))
     }
 
-    /// Returns the primary in the form of the current version: the row itself if this version wrote
-    /// it.
+    /// Returns the primary in the form of the current version, which is the row itself if this version wrote it.
     fn primary_in_current_form<'r>(&self, primary: &'r Row) -> Result<Cow<'r, Row>> {
         if self.schema.older.is_none() {
             return Ok(Cow::Borrowed(primary));
@@ -464,7 +455,7 @@ impl Planner {
         if self.schema.is_current_primary(primary)? {
             return Ok(Cow::Borrowed(primary));
         }
-        // A primary keeps its keys, which have their blind tokens.
+        // A primary keeps its keys, including their blind tokens.
         let unknown =
             self.schema.unknown_of(primary).map_err(|error| error_with_row_keys(primary, error))?;
         let row = (self.schema.primary_in_current_form)(primary, self.schema.primary()?)
@@ -474,19 +465,19 @@ impl Planner {
     }
 }
 
-/// The copies, list entries and blobs that an entity has before it is replaced or deleted.
+/// The copies, list entries and blobs of an entity before it is replaced or deleted.
 struct OldRows {
-    /// The rows; `None` for a type without any, and if they are not known.
+    /// The rows. `None` for a type without any, and if they are unknown.
     rows: Option<EntityRows>,
-    /// Whether they were derived key by key, because the primary does not decode.
+    /// Whether they were derived key by key because the primary does not decode.
     is_unconfirmed: bool,
 }
 
-/// Returns a row with the properties of `new` that `old` lacks or that differ. Returns `None` if
-/// nothing changed, or if `old` has a property that `new` lacks, since a merge cannot remove it.
+/// Returns a row with the properties of `new` that differ from `old` or are missing there. Returns `None` if nothing
+/// changed, or if `new` lacks a property of `old`, which a merge cannot remove.
 fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
     let (before, after) = (old.to_bag()?, new.to_bag()?);
-    // The merge replaces the id of the write before it, or nobody reads that id any more.
+    // The id of the previous write is replaced by the merge, or no longer read.
     let is_removed = |name: &str, value: &Value| {
         after.get(name).is_none() && !is_operation_id(name.as_bytes(), value.as_ref())
     };
@@ -518,11 +509,11 @@ fn apply_patch(row: &Row, changes: &PropertyChanges) -> Result<Row> {
     row_of_bag(row.keys(), &bag)
 }
 
-/// Returns the stored row if it has the ETag.
+/// Returns the stored row if it has this ETag.
 ///
 /// # Errors
 ///
-/// `is_precondition_failed` if it has another one.
+/// Fails with `is_precondition_failed` if it has a different one.
 fn require_etag(current: &Row, etag: Option<ETag>) -> Result<&Row> {
     if current.etag() == etag {
         return Ok(current);

@@ -1,7 +1,7 @@
 //! Rewrites filters on fields that only the keys contain as conditions on PartitionKey and RowKey.
 //!
-//! Such a field is no property of the row, so the service would silently match nothing. A condition
-//! that the keys cannot express exactly is refused.
+//! Such a field is not a property of the row, and the service would silently match nothing. A condition that the keys
+//! cannot express exactly is refused.
 
 use std::ops::Bound;
 
@@ -15,12 +15,11 @@ use crate::{
     key::{Descending, Family, FixedWidth, Form, KeyPart, Part, Template, successor},
 };
 
-/// Rewrites every condition on a key field as a condition on PartitionKey or RowKey of the path's
-/// rows.
+/// Rewrites every condition on a key field as a condition on the PartitionKey or RowKey of the path's rows.
 ///
 /// # Errors
 ///
-/// `is_invalid` if the keys cannot answer a condition, or if the path's copies leave out a field.
+/// Fails with `is_invalid` if the keys cannot answer a condition, or if the path's copies lack a field.
 pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
     let keys_hold = |property: &String| {
         access.family.filter(|family| family.in_keys.contains(&property.as_str()))
@@ -31,7 +30,7 @@ pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result
         Filter::Not(filter) => Ok(!rewrite_key_conditions(filter, access)?),
         Filter::Compare { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
-                // A prefix that no text is above, such as the empty one, has one bound.
+                // A prefix that is not below any string, such as the empty one, has a single bound.
                 let alone = PrefixCondition::find(filter, &[]);
                 if let Some(prefix) = alone.and_then(|prefix| prefix.rewrite_on_keys(access)) {
                     return Ok(prefix);
@@ -42,7 +41,7 @@ pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result
             }
             None => refuse_left_out(property, access).map(|()| filter.clone()),
         },
-        // No property holds such a value, but a key may.
+        // No property can hold such a value, but a key can.
         Filter::OutOfRange { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
                 let value = Operand::OnlyInKeys(*value);
@@ -59,7 +58,7 @@ pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result
     }
 }
 
-/// Refuses a condition on a property that the path's copies leave out.
+/// Refuses a condition on a property that the path's copies lack.
 fn refuse_left_out(property: &str, access: &Access) -> Result<()> {
     match access.family {
         Some(family) if family.leaves_out(property) => {
@@ -70,8 +69,8 @@ fn refuse_left_out(property: &str, access: &Access) -> Result<()> {
     }
 }
 
-/// Rewrites conditions that are joined by `and`. Two bounds that together ask for a prefix are one
-/// condition on a key.
+/// Rewrites conditions that are combined with `and`. Two bounds that together require a prefix are one condition on a
+/// key.
 fn rewrite_all(all: &[Filter], access: &Access) -> Result<Filter> {
     let prefixes: Vec<(usize, Option<usize>, Filter)> = all
         .iter()
@@ -107,14 +106,14 @@ struct KeyCondition<'a> {
 /// The value that a key is compared with.
 #[derive(Clone, Copy)]
 enum Operand<'a> {
-    /// A value that a property could hold too.
+    /// A value that a property can also hold.
     Stored(&'a Value),
     /// A value that only keys can hold, such as a time before 1601.
     OnlyInKeys(KeyOnlyValue),
 }
 
 impl Operand<'_> {
-    /// Appends the value in the form that the key's part has.
+    /// Appends the value in the form of the key's part.
     fn encode(self, part: &Part, out: &mut String) -> Result<(), InvalidValue> {
         match self {
             Self::Stored(value) => (part.codec.encode)(part.form, value.as_ref(), out),
@@ -128,8 +127,8 @@ impl Operand<'_> {
     }
 }
 
-/// Appends a number above the largest Int64, in the form in which `u64` writes it. Fails if the
-/// part's own type writes numbers in another form.
+/// Appends a number above the largest Int64 in the form of `u64`. Fails if the part's own type writes numbers
+/// differently.
 fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), InvalidValue> {
     let as_u64 = |number: u64, out: &mut String| match part.form {
         Form::Plain => number.encode(out),
@@ -137,8 +136,7 @@ fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), 
         Form::Descending => number.encode_descending(out),
         _ => Err(InvalidValue::new(format!("{number} is above the largest Int64"))),
     };
-    // Tried with two known numbers: only a part that writes them as `u64` does can be trusted with
-    // a larger one.
+    // Try two known numbers: only a part that writes them like `u64` can be trusted with a larger one.
     for known in [0, i64::MAX] {
         let (mut own, mut ours) = (String::new(), String::new());
         let written = (part.codec.encode)(part.form, ValueRef::Int64(known), &mut own);
@@ -149,18 +147,17 @@ fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), 
     as_u64(number, out)
 }
 
-/// A key that a condition is rewritten for: PartitionKey or RowKey.
+/// The key that a condition is rewritten for: PartitionKey or RowKey.
 #[derive(Clone, Copy)]
 struct Key {
     name: &'static str,
     template: &'static Template,
-    /// Number of the key's first part among the parts of both keys.
+    /// The number of the key's first part among the parts of both keys.
     first: usize,
 }
 
-/// The text of a part that stands before the compared one. With a part, it is a period, and the text is that of
-/// the compared value's own one; rows of other periods have another. Without one, the access path gives the
-/// text, so all rows have it.
+/// The text of a part before the compared one. With a part, it is the text of the compared value's own period, and rows
+/// of other periods have a different text. Without a part, it is a text from the access path, which all rows have.
 type TextBefore = (Option<&'static Part>, String);
 
 impl KeyCondition<'_> {
@@ -175,7 +172,7 @@ impl KeyCondition<'_> {
             let key = if at < split { partition } else { row };
             let text = match self.text_of_part(key, at, part) {
                 Ok(text) => text,
-                // No key holds a value on that side, so every key answers alike.
+                // No key holds a value on that side, so the answer is the same for every key.
                 Err(invalid) => match invalid.out_of_range_side() {
                     Some(side) => {
                         return Ok(Filter::Constant(self.comparison.holds_for_out_of_range(side)));
@@ -183,15 +180,13 @@ impl KeyCondition<'_> {
                     None => return Err(invalid.into_write_error(self.field)),
                 },
             };
-            // The path fixes the field, so that the condition holds for all of its rows or for
-            // none.
+            // The path fixes the field, so the condition is true for all of its rows or for none.
             if let Some(given) = given_text(access, at) {
                 return self.constant_answer(family, part, &text, given);
             }
             if let Some(before) = self.texts_before(key, at, access)? {
                 let filter = self.rewrite_after_periods(family, key, part, &text, &before)?;
-                // A condition on the PartitionKey beside one on the RowKey lets the store read
-                // fewer partitions.
+                // A condition on the PartitionKey in addition to the RowKey lets the store read fewer partitions.
                 let periods = match at < split {
                     true => Filter::Constant(true),
                     false => self.rewrite_on_periods(family, partition, access)?,
@@ -205,14 +200,13 @@ impl KeyCondition<'_> {
         ))
     }
 
-    /// Returns the text that `part`, number `at` of both keys, has for the compared value. The part is
-    /// one of `key`.
+    /// Returns the text of the compared value in `part`, which is number `at` of both keys and belongs to `key`.
     fn text_of_part(&self, key: Key, at: usize, part: &Part) -> Result<String, InvalidValue> {
         key.template.encode_part(at - key.first, |out| self.value.encode(part, out))
     }
 
-    /// Returns the texts of the parts of `key` before part number `at` of both keys. Returns `None`
-    /// if the path leaves one open that does not follow from the compared value.
+    /// Returns the texts of the parts of `key` before part number `at` of both keys. Returns `None` if the path
+    /// does not give one of them and it does not follow from the compared value.
     fn texts_before(
         &self,
         key: Key,
@@ -233,9 +227,9 @@ impl KeyCondition<'_> {
         Ok(Some(texts))
     }
 
-    /// Rewrites the condition as a filter on `key`. If parts with coarser periods of the field stand
-    /// before `part` and the path leaves them open, compares the periods first: a later period
-    /// decides alone, and `part` decides within the value's own period.
+    /// Rewrites the condition as a filter on `key`. If `part` comes after coarser periods of the field that the
+    /// path does not give, compares the periods first: a later period decides alone, and `part` decides within the
+    /// value's own period.
     fn rewrite_after_periods(
         &self,
         family: &Family,
@@ -248,7 +242,7 @@ impl KeyCondition<'_> {
         let (strict, wide) = match self.comparison {
             Comparison::Gt | Comparison::Ge => (Comparison::Gt, Comparison::Ge),
             Comparison::Lt | Comparison::Le => (Comparison::Lt, Comparison::Le),
-            // A value's texts in all parts follow from it, so the whole key is compared.
+            // The texts in all parts follow from the value, so compare the whole key.
             Comparison::Eq | Comparison::Ne => {
                 return self.rewrite_on_key(family, key, part, text, &texts);
             }
@@ -266,8 +260,8 @@ impl KeyCondition<'_> {
         Ok(filter)
     }
 
-    /// Returns the condition on the first part of the PartitionKey that the path leaves open, if that part is a
-    /// period of the field, so that its condition follows from this one.
+    /// Returns the condition on the first part of the PartitionKey that the path does not give. The part must be a
+    /// period of the field, in which case its condition follows from this one.
     fn rewrite_on_periods(
         &self,
         family: &Family,
@@ -293,9 +287,8 @@ impl KeyCondition<'_> {
         condition.rewrite_on_key(family, partition, period, &text, &given)
     }
 
-    /// Compares the condition with the value that the access path gives for the field. Returns a
-    /// filter that finds all rows or none. Fails if the comparison needs an order that texts in
-    /// keys do not have.
+    /// Compares the condition with the value that the access path gives for the field. Returns a filter that
+    /// matches all rows or none. Fails if the comparison needs an order that key texts do not have.
     fn constant_answer(
         &self,
         family: &Family,
@@ -303,7 +296,7 @@ impl KeyCondition<'_> {
         text: &str,
         given: &str,
     ) -> Result<Filter> {
-        // Only texts of one width sort as their values do.
+        // Only texts of equal width sort like their values.
         let order = part.width.is_some().then(|| given.cmp(text));
         let order = match part.form {
             Form::Descending => order.map(std::cmp::Ordering::reverse),
@@ -321,8 +314,8 @@ impl KeyCondition<'_> {
         Ok(Filter::Constant(holds))
     }
 
-    /// Rewrites the condition as a filter on the PartitionKey or RowKey `key`. `before` holds the
-    /// texts of all parts before `part` in that key.
+    /// Rewrites the condition as a filter on the PartitionKey or RowKey `key`. `before` contains the texts of all
+    /// parts before `part` in that key.
     fn rewrite_on_key(
         &self,
         family: &Family,
@@ -360,7 +353,7 @@ impl KeyCondition<'_> {
             (Comparison::Lt, _) => Filter::lt(name, whole),
             (comparison, true) => Filter::compare(name, comparison, whole),
             (Comparison::Gt, false) => {
-                // Without a successor, no key lies above those with the prefix.
+                // Without a successor, no key is above the keys with the prefix.
                 above.map_or(Filter::Constant(false), |key| Filter::ge(name, key))
             }
             (_, false) => above.map_or(Filter::Constant(true), |key| Filter::lt(name, key)),

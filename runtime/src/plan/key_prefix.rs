@@ -1,8 +1,7 @@
-//! Rewrites the condition that a text begins with a prefix, where only the keys hold the text.
+//! Rewrites the condition that a text begins with a prefix if only the keys hold the text.
 //!
-//! Escaped texts in a key do not sort as the texts do, so one bound alone says nothing about keys. Both
-//! bounds of a prefix together do: a text begins with a prefix exactly if its escaped form begins with the
-//! escaped prefix.
+//! Escaped texts in a key do not sort like the texts, so a single bound says nothing about keys. Both bounds of a
+//! prefix together do: a text begins with a prefix if and only if its escaped form begins with the escaped prefix.
 
 use crate::{
     edm::{Value, ValueRef},
@@ -16,14 +15,13 @@ use crate::{
 pub(super) struct PrefixCondition<'a> {
     field: &'a str,
     prefix: &'a str,
-    /// The position of the condition that bounds the texts from above. `None` if no text is above those
-    /// with the prefix.
+    /// The position of the condition with the upper bound. `None` if no text is above the texts with the prefix.
     pub(super) upper: Option<usize>,
 }
 
 impl<'a> PrefixCondition<'a> {
-    /// Returns the prefix that `filter` asks for together with one of `all`, conditions that are joined by
-    /// `and`: `P ge 'Ha'` and `P lt 'Hb'`.
+    /// Returns the prefix that `filter` requires together with one of `all`, which are conditions combined with `and`:
+    /// `P ge 'Ha'` and `P lt 'Hb'`.
     pub(super) fn find(filter: &'a Filter, all: &[Filter]) -> Option<Self> {
         let (field, prefix) = bound_of_text(filter, Comparison::Ge)?;
         let upper = match text_successor(prefix) {
@@ -37,8 +35,8 @@ impl<'a> PrefixCondition<'a> {
         Some(Self { field, prefix, upper })
     }
 
-    /// Returns the condition as one on a key of the path's rows. Returns `None` if the rows hold the field
-    /// as a property, or if the keys cannot answer the condition.
+    /// Returns the condition on a key of the path's rows. Returns `None` if the rows store the field as a property,
+    /// or if the keys cannot answer the condition.
     pub(super) fn rewrite_on_keys(&self, access: &Access) -> Option<Filter> {
         let family = access.family.filter(|family| family.in_keys.contains(&self.field))?;
         let split = family.partition.parts().count();
@@ -64,14 +62,14 @@ impl<'a> PrefixCondition<'a> {
         None
     }
 
-    /// Returns whether the part writes the texts of the field as they are, but for escapes.
+    /// Returns whether the part writes texts of the field unchanged, except for escapes.
     fn is_kept_by(&self, part: &Part) -> bool {
         let writes_as_it_is = |text: &str| {
             let mut written = String::new();
             let encoded = (part.codec.encode)(part.form, ValueRef::String(text), &mut written);
             encoded.is_ok() && written == text
         };
-        // A type of one's own can write its keys in another form than its property.
+        // A user's type may write its keys in a different form than its property.
         part.is_exact
             && part.form == Form::Plain
             && part.width.is_none()
@@ -92,7 +90,7 @@ impl<'a> PrefixCondition<'a> {
     }
 }
 
-/// Returns property and text of a condition that compares a property with a text by `comparison`.
+/// Returns the property and text of a condition that compares a property with a text by `comparison`.
 fn bound_of_text(filter: &Filter, comparison: Comparison) -> Option<(&str, &str)> {
     match filter {
         Filter::Compare { property, comparison: found, value: Value::String(text) }

@@ -1,9 +1,9 @@
 //! Lists (index entities): one head row with the ids of many entities, and spill rows for ids that
 //! do not fit.
 //!
-//! The head row holds JSON arrays of ids in `Ids00`, `Ids01`, and so on. More ids are in spill rows
-//! `{head}~s0001`, and so on, which the head counts in `Spills`. Every change writes the head under
-//! its ETag, so that the head's ETag is the version of the whole list.
+//! The head row contains JSON arrays of ids in `Ids00`, `Ids01`, and so on. More ids are in spill rows
+//! `{head}~s0001`, and so on, which the head row counts in `Spills`. Every change writes the head row under its
+//! ETag. The head's ETag is therefore the version of the whole list.
 
 use std::collections::HashSet;
 
@@ -16,10 +16,10 @@ use crate::{
     row::Row,
 };
 
-/// Most properties with ids in one row: 14 of 64 KiB stay below 1 MiB.
+/// The maximum number of properties with ids in one row: 14 of 64 KiB are less than 1 MiB.
 const CHUNKS_PER_ROW: usize = 14;
 
-/// Most spill rows of a list: their RowKeys have four digits.
+/// The maximum number of spill rows of a list, because their RowKeys have four digits.
 const MAX_SPILLS: usize = 9999;
 
 /// The form of the ids in a list.
@@ -40,20 +40,20 @@ pub(crate) struct ListDelta {
     pub(crate) remove: Vec<String>,
 }
 
-/// A list as it was read from the store.
+/// A list that was read from the store.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredList {
     head: Row,
     form: IdForm,
-    /// The ids of the head row and of each spill row; `None` for a row that does not exist.
+    /// The ids of the head row and of each spill row. `None` for a row that does not exist.
     rows: Vec<Option<Vec<String>>>,
     pub(crate) ids: Vec<String>,
 }
 
 impl StoredList {
-    /// Creates a list from its head row alone; [`add_spill_row`](Self::add_spill_row) adds the spill rows.
+    /// Creates a list from its head row. [`add_spill_row`](Self::add_spill_row) adds the spill rows.
     pub(crate) fn from_head(head: Row, form: IdForm) -> Result<Self> {
-        // Bounded, since another program could have written any number.
+        // Limited, because another program may have written any number.
         let spills = match head.get("Spills")? {
             Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MAX_SPILLS),
             _ => 0,
@@ -78,7 +78,7 @@ impl StoredList {
         Ok(())
     }
 
-    /// Returns the number of spill rows that the head row counts.
+    /// Returns the number of spill rows according to the head row.
     pub(crate) fn spill_row_count(&self) -> usize {
         self.rows.len().saturating_sub(1)
     }
@@ -88,11 +88,11 @@ impl StoredList {
         &self.head
     }
 
-    /// Returns the ids of each row after a change; `None` for a row that does not change, so that a
-    /// change of a long list sends few rows. Ids keep their order, and new ones come last.
+    /// Returns the ids of each row after a change, or `None` for a row that does not change. A change of a long
+    /// list then sends few rows. Ids keep their order, and new ones come last.
     fn rows_after(&self, delta: &ListDelta) -> Vec<Option<Vec<String>>> {
         let removed: HashSet<&String> = delta.remove.iter().collect();
-        // An id stays once, wherever it was repeated.
+        // A repeated id is kept once.
         let mut seen = HashSet::new();
         let mut rows: Vec<(Vec<String>, bool)> = Vec::new();
         for row in &self.rows {
@@ -107,7 +107,7 @@ impl StoredList {
             *is_changed = true;
         }
         let all: Vec<String> = rows.iter().flat_map(|(ids, _)| ids).cloned().collect();
-        // All ids fit into the head row again: the spill rows are deleted.
+        // All ids fit into the head row again, so the spill rows are deleted.
         if split_into_chunks(&all, self.form).len() <= CHUNKS_PER_ROW {
             return if all.is_empty() { Vec::new() } else { vec![Some(all)] };
         }
@@ -121,11 +121,11 @@ impl StoredList {
         } else {
             changed.push(None);
         }
-        // Empty spill rows at the end are deleted, and the head counts fewer.
+        // Empty spill rows at the end are deleted, and the head row counts fewer.
         while changed.last().is_some_and(|row| row.as_ref().is_some_and(Vec::is_empty)) {
             changed.pop();
         }
-        // The head counts the spill rows, and its ETag is the list's: it is always written.
+        // The head row counts the spill rows and its ETag is the list's version, so it is always written.
         if let Some(head) = changed.first_mut()
             && head.is_none()
         {
@@ -139,7 +139,7 @@ impl StoredList {
 ///
 /// # Errors
 ///
-/// `is_decode` if a property is no array of ids of this form.
+/// Fails with `is_decode` if a property is not an array of ids of this form.
 pub(crate) fn read_ids_of_row(row: &Row, form: IdForm) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for chunk in 0..CHUNKS_PER_ROW {
@@ -183,21 +183,19 @@ impl ListDelta {
         self.add.is_empty() && self.remove.is_empty()
     }
 
-    /// Returns the operations that change a list. The operation on the head row has a condition on
-    /// its ETag, which protects the spill rows too.
+    /// Returns the operations that change a list. The operation on the head row has a condition on its ETag, which also
+    /// protects the spill rows.
     ///
     /// # Errors
     ///
-    /// `is_too_large` if the list needs more rows than can be numbered, or than one transaction
-    /// takes.
+    /// Fails with `is_too_large` if the list needs more rows than can be numbered or than fit into one transaction.
     pub(crate) fn list_operations(
         &self,
         (partition_key, row_key): (&str, &str),
         current: Option<&StoredList>,
     ) -> Result<Vec<Operation>> {
         let operations = self.all_operations((partition_key, row_key), current)?;
-        // A number of five digits would sort among those of four, and a range of spill rows would
-        // miss rows.
+        // A number of five digits would sort among numbers of four digits, and a range of spill rows would miss rows.
         let is_numbered = |operation: &Operation| {
             let spill = operation.row().row_key().rsplit_once(SPILL);
             spill.is_none_or(|(_, number)| number.len() <= MAX_SPILLS.to_string().len())
@@ -226,8 +224,8 @@ impl ListDelta {
             return rows
                 .map(|(at, ids)| {
                     let ids = (ids.as_slice(), self.form);
-                    // Inserted: a list that somebody else makes meanwhile is read again, not
-                    // overwritten.
+                    // Insert, to read a list again that another writer creates in the meantime, instead of overwriting
+                    // it.
                     list_row(partition_key, row_key, at, spills, ids).map(Operation::insert)
                 })
                 .collect();
@@ -241,13 +239,13 @@ impl ListDelta {
             let row = list_row(partition_key, row_key, at, spills, (ids, self.form))?;
             operations.push(match at {
                 0 => Operation::replace(row, guard.clone()),
-                // Without a condition: every change of a spill row also writes the head under its
+                // Without a condition: every change of a spill row also writes the head row under its
                 // ETag.
                 _ => Operation::insert_or_replace(row),
             });
         }
         if rows.is_empty() {
-            // A list without ids is deleted, so that no query reads it.
+            // Delete a list without ids, so queries need not read it.
             operations.push(Operation::delete(partition_key, row_key, guard)?);
         }
         for (at, row) in current.rows.iter().enumerate().skip(rows.len().max(1)) {
@@ -290,7 +288,7 @@ impl IdForm {
         }
     }
 
-    /// Parses a JSON array of ids; `None` if it has another form.
+    /// Parses a JSON array of ids. Returns `None` if it has another form.
     fn parse(self, array: &str) -> Option<Vec<String>> {
         match self {
             Self::RowKeys => serde_json::from_str(array).ok(),
@@ -306,7 +304,7 @@ impl IdForm {
 fn split_into_chunks(ids: &[String], form: IdForm) -> Vec<Vec<String>> {
     let mut chunks = vec![Vec::new()];
     let mut units = 1;
-    // 1 for the opening bracket; each id adds a comma or the closing bracket.
+    // 1 for the opening bracket. Each id adds a comma or the closing bracket.
     for id in ids {
         let added = limits::utf16_units(&form.to_json(id)) + 1;
         if units + added > limits::STRING_UNITS {

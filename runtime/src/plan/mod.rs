@@ -1,10 +1,9 @@
 //! Plans reads and writes: from rows to rows, without requests.
 //!
-//! A caller's verb becomes a [`Change`]. Together with the stored primary, if it is needed, the
-//! change gives an [`Effect`]. The effects of one entity group transaction are joined, row by row,
-//! into its operations.
+//! A caller's verb becomes a [`Change`]. Together with the stored primary, if needed, the change yields an
+//! [`Effect`]. The effects of one entity group transaction are combined row by row into its operations.
 //!
-//! A file uses only the files whose `mod` lines stand above its own.
+//! A file uses only files whose `mod` lines come before its own.
 
 pub(crate) mod tokens;
 pub(crate) mod list;

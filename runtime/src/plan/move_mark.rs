@@ -1,5 +1,5 @@
-//! The properties that mark a row which takes part in a move. Every write of an entity asks for the
-//! mark; the steps of a move are in `moves.rs`.
+//! The properties that mark a row in a move. Every write of an entity checks for the mark. The steps of a move are in
+//! `moves.rs`.
 
 use crate::{
     edm::ValueRef,
@@ -8,12 +8,12 @@ use crate::{
     row::Row,
 };
 
-/// Returns whether a property marks a row that takes part in a move.
+/// Returns whether a property marks a row in a move.
 pub(crate) fn is_move_property(name: &str) -> bool {
     name == MOVING || name == MOVED_BY
 }
 
-/// Returns the id of the move whose source this row is; `None` if it is no source of a move.
+/// Returns the id of the move whose source this row is, if there is one.
 pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
     Ok(match row.get(MOVING)? {
         Some(ValueRef::String(id)) => Some(id),
@@ -25,7 +25,7 @@ pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
 ///
 /// # Errors
 ///
-/// `is_refused_by_move` for such a row.
+/// Fails with `is_refused_by_move` for such a row.
 pub(crate) fn refuse_moving(current: &Row) -> Result<()> {
     match move_id(current)? {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Planned operations: what a transaction writes, on whose behalf, and in which stored form.
+//! Planned operations: what a transaction writes, for which verb, and in which stored form.
 
 use crate::{batch::Operation, entity::Schema, error::Result, key::Family};
 
@@ -10,21 +10,20 @@ pub(crate) struct PlannedOperation {
     pub(crate) stored_as: StoredAs,
 }
 
-/// Why a transaction contains an operation. If the operation fails, this tells whether a caller's
-/// mistake, a taken key or a lost race is the cause.
+/// Why a transaction contains an operation. If the operation fails, the role shows whether the cause is a caller's
+/// mistake, a taken key or a lost race.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Role {
     /// Writes the primary of the verb at this position.
     Primary(usize),
-    /// Deletes a part of a wide entity, of the verb at this position, whatever its ETag. Its other
-    /// parts are deleted in the same transaction.
+    /// Deletes a part of a wide entity for the verb at this position, whatever its ETag. The other parts are
+    /// deleted in the same transaction.
     DeletedPart(usize),
     /// Inserts a copy under a key that the entity of the verb did not have.
     NewCopy(usize, &'static Family),
-    /// Writes a copy under a key that this entity, or another entity of the transaction, has
-    /// already.
+    /// Writes a copy under a key that this entity, or another entity of the transaction, already has.
     KeptCopy(usize),
-    /// Deletes a copy under a key that its entity gives up.
+    /// Deletes a copy under a key that its entity releases.
     OldCopy,
     /// Writes a row of a local list.
     List,
@@ -41,16 +40,16 @@ pub(crate) enum Role {
 /// The form in which an operation's row is stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StoredAs {
-    /// A primary or copy of this type: its declared properties are encrypted.
+    /// A primary or copy of this type, whose declared properties are encrypted.
     Entity(&'static Schema, &'static Family),
-    /// A row without a declared type: the client chooses which properties are encrypted.
+    /// A row without a declared type, for which the client chooses the properties to encrypt.
     Untyped,
-    /// A row of the framework, or a write that sets no property of an entity: stored unchanged.
+    /// A row of the library, or a write that sets no property of an entity. Stored unchanged.
     Framework,
 }
 
 impl StoredAs {
-    /// Returns the stored form of a primary of this type; `Untyped` without a type.
+    /// Returns the stored form of a primary of this type, or `Untyped` without a type.
     pub(crate) fn storage_kind_of_primary(schema: Option<&'static Schema>) -> Result<Self> {
         match schema {
             Some(schema) => Ok(Self::Entity(schema, schema.primary()?)),
@@ -58,8 +57,8 @@ impl StoredAs {
         }
     }
 
-    /// Returns how a row of a copy or list family is stored: a copy as an entity of its type, a row
-    /// of a list as a row of the framework. Without a type, both are untyped.
+    /// Returns the stored form of a row in a copy or list family: a copy as an entity of its type, a list row as a
+    /// row of the library. Without a type, both are untyped.
     pub(crate) fn storage_kind_of_copy(
         schema: Option<&'static Schema>,
         family: &'static Family,
@@ -71,12 +70,12 @@ impl StoredAs {
         }
     }
 
-    /// Returns whether the row is of an entity that is stored in several parts.
+    /// Returns whether the row belongs to an entity that is stored in several parts.
     pub(crate) fn is_wide(self) -> bool {
         self.type_and_family().is_some_and(|(schema, _)| schema.is_wide())
     }
 
-    /// Returns type and row family of an entity's row; `None` for other rows.
+    /// Returns the type and row family of an entity's row, or `None` for other rows.
     pub(crate) fn type_and_family(self) -> Option<(&'static Schema, &'static Family)> {
         match self {
             Self::Entity(schema, family) => Some((schema, family)),

@@ -13,12 +13,12 @@ use crate::{
     row::{Row, RowBuilder},
 };
 
-/// Number of bytes of the seal, the property that authenticates all others.
+/// The number of bytes in the seal, the property that authenticates all others.
 const SEAL_BYTES: usize = 43;
 
-/// Returns the operation with a row as large as the stored one: zeros stand for the encrypted values, the
-/// blind tokens beside them, and the seal. Returns a deletion, and an operation on a type without encrypted
-/// properties and seal, as it is. `family` is that of a copy; `None` for a primary.
+/// Returns the operation with a row as large as the stored one, in which zeros replace the encrypted values, their
+/// blind tokens, and the seal. Returns a deletion, and an operation on a type without encryption, unchanged.
+/// `family` is the family of a copy, or `None` for a primary.
 pub(super) fn operation_as_stored<'o>(
     operation: &'o Operation,
     schema: Option<&'static Schema>,
@@ -38,7 +38,7 @@ pub(super) fn operation_as_stored<'o>(
     Ok(Cow::Owned(operation.with_row(row)))
 }
 
-/// Returns a row with zeros of equal length in place of encrypted values.
+/// Returns a row in which zeros of equal length replace encrypted values.
 fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
     let Some((schema, family)) = stored_as.type_and_family() else { return Ok(row.clone()) };
     let columns = schema.sealed_columns();
@@ -61,7 +61,7 @@ fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
 }
 
 fn put_zeros(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef<'_>>) {
-    // Zeros stand for the ciphertext: only its length counts here.
+    // Zeros replace the ciphertext, of which only the length matters here.
     let zeros = vec![0; stored_value_len(value, column)];
     out.put(&column.name, ValueRef::Binary(&zeros));
     if let (Some((name, chars)), Some(_)) = (&column.companion, value) {
@@ -70,19 +70,19 @@ fn put_zeros(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef
 }
 
 fn stored_value_len(value: Option<ValueRef<'_>>, column: &SealedColumn) -> usize {
-    // The length is capped so that no huge buffer is made. A value over the limit is refused anyway.
+    // Capped to avoid huge buffers. A value over the limit is refused anyway.
     crate::seal::sealed_len(value, column.sealed.pad as usize).min(limits::PROPERTY_BYTES + 1)
 }
 
-/// Returns the absent columns that are stored as encrypted values, so that nobody can tell them
-/// from present ones. Returns none unless the verb writes the whole row.
+/// Returns the absent columns that are stored as encrypted values, which makes them indistinguishable from present
+/// ones. Returns none unless the verb writes the whole row.
 pub(crate) fn hidden_nulls<'c>(
     columns: &'c [SealedColumn],
     row: &Row,
     verb: Verb,
     family: &Family,
 ) -> Result<Vec<&'c SealedColumn>> {
-    // A merge leaves a property that it lacks as it is: only a whole row has absences to hide.
+    // A merge does not change a property that it lacks. Only a whole row has absences to hide.
     let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
     let mut absent = Vec::new();
     for column in columns.iter().filter(|column| is_whole && column.sealed.hide_none) {

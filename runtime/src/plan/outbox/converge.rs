@@ -12,26 +12,24 @@ use crate::{
 /// The step that makes a remote row equal to what its primary derives.
 #[derive(Debug, Clone)]
 pub(crate) enum CopyStep {
-    /// Send this write under its condition. Afterwards the copy exists.
+    /// Send this write under its condition. The copy then exists.
     Write(Operation),
-    /// Write nothing: the row already holds what this version of the primary derives.
-    // That proves nothing about writes that are still under way.
+    /// Write nothing, because the row already contains what this version of the primary derives. This proves
+    /// nothing about writes that are still in flight.
     Keep,
-    /// Send this deletion under its condition. Afterwards the copy does not exist.
+    /// Send this deletion under its condition. The copy then does not exist.
     Delete(Operation),
     /// Do nothing: no copy is wanted here, and the row is missing or belongs to another primary.
     NotOurs,
-    /// Leave the row: a claim reserves it, and only the writer or worker that resolves the claim
-    /// writes it.
+    /// Do not touch the row: a claim reserves it, and only the writer or worker that resolves the claim writes it.
     Claimed,
     /// Report that another primary's copy occupies the key.
     Occupied,
 }
 
-/// Returns the step for a remote row. `found` is the row as read before the primary, with its
-/// owner; `wanted` is the copy that the primary derives, with the primary's ETag. `may_keep` gets
-/// the found copy, the wanted copy and the ETag of the primary, and returns whether the found copy
-/// can stay without a write.
+/// Returns the step for a remote row. `found` is the row as read before the primary, with its owner. `wanted` is
+/// the copy that the primary derives, with the primary's ETag. `may_keep` receives the found copy, the wanted copy
+/// and the ETag of the primary, and returns whether the found copy can be kept without a write.
 pub(crate) fn plan_step_for_row(
     kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,

@@ -1,4 +1,4 @@
-//! The addresses of remote copies and lists, and how dirty rows store them.
+//! The addresses of remote copies and lists, and their form in dirty rows.
 
 use std::{
     cmp::Ordering,
@@ -15,34 +15,32 @@ use crate::{
     row::Row,
 };
 
-/// The prefix of the properties of a dirty row that hold the address of a copy or a list.
+/// The prefix of a dirty row's properties with the address of a copy or a list.
 pub(super) const ADDRESS_PROPERTY: &str = "D_";
 
-/// The end of `CopyAddress::index` for a list in rows. No index has such a name, so a program that
-/// knows no remote lists leaves the address alone.
+/// The end of `CopyAddress::index` for a list in rows. No index has such a name, and programs that do not know
+/// remote lists ignore the address.
 const LIST_SUFFIX: &str = "#list";
 /// The end of `CopyAddress::index` for a list in a blob.
 const BLOB_LIST_SUFFIX: &str = "#blob";
-/// The end of `CopyAddress::index` for a blob of a field. The RowKey of the address is the blob's
-/// name.
+/// The end of `CopyAddress::index` for a blob of a field. The RowKey of the address is the blob's name.
 const BLOB_SUFFIX: &str = "#content";
 
 /// The address of a remote copy or remote list: entity type and index, table and keys.
 #[derive(Debug, Clone)]
 pub(crate) struct CopyAddress {
-    /// Entity type and index of a copy, such as `Employee#ByEmail`; `#list` or `#blob` follows for
-    /// a list. For a blob of a field: entity type, field and `#content`.
+    /// Entity type and index of a copy, such as `Employee#ByEmail`. For a list, `#list` or `#blob` follows. For a
+    /// blob of a field, entity type, field and `#content`.
     pub(crate) index: String,
     pub(crate) row: RowAddress,
 }
 
-/// Returns the values of all properties of a row whose names begin with `prefix`, each read from
-/// its text by `parse`.
+/// Returns the values of all properties of a row whose names begin with `prefix`. `parse` parses each value's text.
 ///
 /// # Errors
 ///
-/// `is_decode` for a property that is no text or that `parse` refuses. `expected` describes the
-/// right value in the message.
+/// Fails with `is_decode` for a property that is not a String or that `parse` refuses. `expected` describes the correct
+/// value in the message.
 pub(super) fn read_prefixed_texts<T>(
     row: &Row,
     prefix: &str,
@@ -72,12 +70,12 @@ pub(super) fn read_prefixed_texts<T>(
 #[derive(Debug, Clone)]
 pub(crate) struct ListAddress {
     pub(crate) in_blob: bool,
-    /// The address of the list's head row; a list in a blob has such an address too.
+    /// The address of the list's head row. A list in a blob also has such an address.
     pub(crate) row: RowAddress,
 }
 
-/// Compares addresses by their exact texts, as dirty rows store them. A table named in two cases
-/// makes two addresses; the second write then loses a race at the row's ETag.
+/// Compares addresses as exact strings, as dirty rows store them. Two spellings of a table make two addresses, and the
+/// second write then loses a race at the row's ETag.
 macro_rules! compare_by_texts {
     ($($address:ty),*) => {$(
         impl PartialEq for $address {
@@ -143,8 +141,7 @@ impl CopyAddress {
         Self::for_list_at(schema, primary_table, list.family, keys)
     }
 
-    /// Returns the address of the list of `family` under these keys, for primaries in
-    /// `primary_table`.
+    /// Returns the address of the list of `family` with these keys, for primaries in `primary_table`.
     pub(crate) fn for_list_at(
         schema: &Schema,
         primary_table: &str,
@@ -167,22 +164,21 @@ impl CopyAddress {
         }
     }
 
-    /// Returns the name of the blob that this address names; `None` if it is no blob of the row at
-    /// `owner`.
-    // A name of another row's blob is never removed: only that row can tell whether it points to it.
+    /// Returns the name of the blob that this address refers to, or `None` if it does not belong to the row at
+    /// `owner`. A blob of another row is never removed, because only that row shows whether it points to the blob.
     pub(crate) fn owned_blob_name(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
         let name = &*self.row.row_key;
         (self.index.ends_with(BLOB_SUFFIX) && is_blob_name_of_row(name, owner, case))
             .then_some(name)
     }
 
-    /// Splits the index into entity type and index name; `None` if it has another form.
+    /// Splits the index into entity type and index name. Returns `None` if it has another form.
     pub(crate) fn split_index(&self) -> Option<(&str, &str)> {
         self.index.split_once('#')
     }
 
-    /// Splits the index of a list into entity type, list name and whether the list is in a blob.
-    /// Returns `None` for the address of a copy.
+    /// Splits the index of a list into entity type, list name and whether the list is in a blob. Returns `None` for
+    /// the address of a copy.
     pub(crate) fn split_list(&self) -> Option<(&str, &str, bool)> {
         let in_rows = self.index.strip_suffix(LIST_SUFFIX).map(|index| (index, false));
         let (index, in_blob) = in_rows
@@ -196,8 +192,7 @@ impl CopyAddress {
         self.row.as_row_at()
     }
 
-    /// Returns the address of the list that this names. The caller knows that it names a list: this is
-    /// not checked.
+    /// Returns the address of the list that this address refers to. Does not check that it refers to a list.
     pub(crate) fn assume_list_address(&self) -> ListAddress {
         ListAddress { in_blob: self.index.ends_with(BLOB_LIST_SUFFIX), row: self.row.clone() }
     }
@@ -228,13 +223,13 @@ impl CopyAddress {
             .is_same_row(RowAt::new(table, &list.partition_key, &list.row_key), case)
     }
 
-    /// Returns the four texts that dirty rows and claims store.
+    /// Returns the four strings that dirty rows and claims store.
     pub(super) fn stored_texts(&self) -> [&str; 4] {
         let [table, partition_key, row_key] = self.as_row_at().table_and_key_texts();
         [&self.index, table, partition_key, row_key]
     }
 
-    /// Creates the address from the texts that [`stored_texts`](Self::stored_texts) returned.
+    /// Creates the address from the strings of [`stored_texts`](Self::stored_texts).
     pub(super) fn from_texts([index, table, partition_key, row_key]: [String; 4]) -> Self {
         Self { index, row: RowAddress { table, partition_key, row_key } }
     }
@@ -249,7 +244,7 @@ impl CopyAddress {
         serde_json::Value::from(self.stored_texts().to_vec()).to_string()
     }
 
-    /// Parses an address that [`to_json`](Self::to_json) wrote; `None` for any other text.
+    /// Parses an address that [`to_json`](Self::to_json) wrote. Returns `None` for any other text.
     pub(super) fn from_json(value: &str) -> Option<Self> {
         serde_json::from_str(value).ok().map(Self::from_texts)
     }
@@ -259,7 +254,7 @@ impl CopyAddress {
 fn entity_type_of(family: &Family) -> &str {
     let marker = family.marker.split_once('#').map_or(family.marker, |(marker, _)| marker);
     match marker.rsplit_once(".v") {
-        // The name of a type can contain `.v` as well: only digits behind it are a version.
+        // A type name may also contain `.v`: only digits after it are a version.
         Some((name, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => marker,
     }

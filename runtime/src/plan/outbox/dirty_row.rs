@@ -1,4 +1,4 @@
-//! Dirty rows: one row beside each primary whose remote copies and list entries may be wrong.
+//! Dirty rows: one row for each primary whose remote copies and list entries may be wrong, in the primary's partition.
 
 use super::{
     copy_address::{ADDRESS_PROPERTY, CopyAddress, read_prefixed_texts},
@@ -21,11 +21,11 @@ use crate::{
     row::Row,
 };
 
-/// The property with the primary's RowKey; present if the dirty row's key contains a hash of it.
+/// The property with the primary's RowKey, if the dirty row's key contains a hash of it.
 const PRIMARY_ROW_KEY: &str = "Row";
 /// The letter before a hash in the RowKey of a dirty row.
 const HASH_LETTER: char = 'h';
-/// Number of hex digits of a hash.
+/// The number of hex digits in a hash.
 const HASH_DIGITS: usize = 32;
 
 /// The change of one remote copy that a change of its primary requires.
@@ -33,22 +33,22 @@ const HASH_DIGITS: usize = 32;
 pub(crate) struct CopyChange {
     pub(crate) address: CopyAddress,
     pub(crate) kinds: CopyAndPrimaryFamily,
-    /// The content that the copy will have; `None` if the copy is deleted.
+    /// The content of the copy, or `None` if the copy is deleted.
     pub(crate) wanted: Option<Row>,
     /// Whether the primary had this copy before the change.
     pub(crate) was_there: bool,
 }
 
 impl CopyChange {
-    /// Returns whether the copy's key has to be claimed before the commit: its index is unique and
-    /// the primary did not have the key.
+    /// Returns whether the copy's key must be claimed before the commit, because its index is unique and the
+    /// primary did not have the key.
     pub(crate) fn needs_claim(&self) -> bool {
         self.kinds.copy.unique && self.wanted.is_some() && !self.was_there
     }
 }
 
-/// A dirty row to write: the remote copies and list memberships of one primary that change, and the
-/// blobs that the primary no longer points to.
+/// A dirty row to write: the remote copies and list memberships of one primary that change, and the blobs that the
+/// primary no longer points to.
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedDirtyRow {
     pub(crate) partition_key: String,
@@ -56,13 +56,12 @@ pub(crate) struct PlannedDirtyRow {
     pub(crate) primary: String,
     pub(crate) copy_changes: Vec<CopyChange>,
     pub(crate) memberships: Vec<ListMembership>,
-    /// The blobs that the primary pointed to before the change and does not point to after it.
+    /// The blobs that only the old primary pointed to.
     pub(crate) old_blobs: Vec<CopyAddress>,
 }
 
-/// Returns the dirty rows that effects in one table need: one for each primary whose remote copies,
-/// memberships or blobs change.
-// Earlier work on a copy that stays is recorded in the primary's dirty row already.
+/// Returns the dirty rows for effects in one table: one for each primary whose remote copies, memberships or blobs
+/// change. Earlier work on an unchanged copy is already recorded in the primary's dirty row.
 pub(crate) fn dirty_rows_of(
     effects: &[impl AsRef<Effect>],
     table: &str,
@@ -74,7 +73,7 @@ pub(crate) fn dirty_rows_of(
 fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<PlannedDirtyRow> {
     let Some(schema) = effect.schema else { return Vec::new() };
     let (old, new) = (effect.old.as_ref(), effect.new.as_ref());
-    // A changed RowKey makes two operations: the old primary loses its copies, the new one gains
+    // A changed RowKey makes two operations: the old primary loses its copies, and the new one gains
     // them.
     let keeps_key = effect.primary.len() == 1;
     let dirty = effect.primary.iter().filter_map(|operation| {
@@ -101,8 +100,7 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<Pl
     dirty.collect()
 }
 
-/// Returns the blobs of `owner` that `old` points to and `new` does not. Leaves out blobs whose names belong
-/// to another row.
+/// Returns the blobs of `owner` that `old` points to and `new` does not. Omits blobs whose names belong to another row.
 fn old_blobs(
     schema: &'static Schema,
     owner: RowAt<'_>,
@@ -124,7 +122,7 @@ fn remote_copies(rows: Option<&EntityRows>) -> &[CopyRow] {
     rows.map(|rows| rows.remote_copies.as_slice()).unwrap_or_default()
 }
 
-/// Returns the copies that differ between `old` and `new`, deleted ones first.
+/// Returns the copies that differ between `old` and `new`, with deleted ones first.
 fn changed_copies(
     schema: &'static Schema,
     table: &str,
@@ -156,8 +154,7 @@ fn have_same_address(a: &CopyRow, b: &CopyRow) -> bool {
 }
 
 impl PlannedDirtyRow {
-    /// Creates a dirty row for one remote copy of a primary. Returns `None` if the type does not
-    /// declare it.
+    /// Creates a dirty row for one remote copy of a primary. Returns `None` if the type does not declare the copy.
     pub(crate) fn for_copy(
         schema: &'static Schema,
         table: &str,
@@ -208,8 +205,8 @@ impl PlannedDirtyRow {
         dirty_row_key_of_primary(&self.primary)
     }
 
-    /// Returns the operation that inserts the dirty row. With `merge_existing` it adds to a dirty
-    /// row of the primary that exists already; without, it fails in that case.
+    /// Returns the operation that inserts the dirty row. With `merge_existing`, it adds to an existing dirty row of the
+    /// primary. Otherwise, it fails in that case.
     pub(crate) fn insert_operation(&self, merge_existing: bool) -> Result<Operation> {
         let copies = self.copy_changes.iter().map(|change| &change.address);
         let lists = self.memberships.iter().map(|membership| &membership.address);
@@ -219,11 +216,10 @@ impl PlannedDirtyRow {
     }
 }
 
-/// Returns the RowKey of a primary's dirty row. It contains the primary's RowKey, or a hash of it
-/// if that RowKey is too long or looks like such a hash.
+/// Returns the RowKey of a primary's dirty row. It contains the primary's RowKey, or a hash of it if that RowKey is too
+/// long or looks like such a hash.
 pub(crate) fn dirty_row_key_of_primary(primary: &str) -> String {
-    // A RowKey that looks like a hash is hashed too: otherwise two primaries could share a dirty
-    // row.
+    // A RowKey that looks like a hash is hashed too. Otherwise, two primaries could share a dirty row.
     let is_like_hash = primary.strip_prefix(HASH_LETTER).is_some_and(|rest| {
         rest.len() == HASH_DIGITS && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
     });
@@ -234,8 +230,7 @@ pub(crate) fn dirty_row_key_of_primary(primary: &str) -> String {
     }
 }
 
-/// Returns the operation that inserts a primary's dirty row with these addresses, or adds them to
-/// it.
+/// Returns the operation that inserts a primary's dirty row with these addresses, or adds them to an existing one.
 pub(crate) fn insert_or_merge_dirty_row(
     partition_key: &str,
     primary: &str,
@@ -262,14 +257,13 @@ fn build_row<'n>(
     row.finish()
 }
 
-/// A dirty row as it was read: it names remote copies and lists that may be wrong.
+/// A dirty row that was read. It contains the remote copies and lists that may be wrong.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredDirtyRow {
     pub(crate) row: Row,
     /// The primary's RowKey.
     pub(crate) primary: String,
-    /// The remote copies and lists that may be wrong, and the blobs that may have to be deleted, in
-    /// order.
+    /// The remote copies and lists that may be wrong, and the blobs that may have to be deleted, in order.
     pub(crate) addresses: Vec<CopyAddress>,
 }
 
@@ -278,7 +272,7 @@ impl StoredDirtyRow {
     ///
     /// # Errors
     ///
-    /// `is_decode` if a property that should hold an address does not.
+    /// Fails with `is_decode` if a property that should contain an address does not.
     pub(crate) fn from_row(row: Row) -> Result<Self> {
         let key = row.row_key().strip_prefix(DIRTY).unwrap_or_default();
         let primary = match row.get(PRIMARY_ROW_KEY)? {
@@ -288,7 +282,7 @@ impl StoredDirtyRow {
         let expected = "the address of a remote copy or list";
         let mut addresses =
             read_prefixed_texts(&row, ADDRESS_PROPERTY, CopyAddress::from_json, expected)?;
-        // Sorted, so that each pass requests them in one order.
+        // Sorted, to request them in the same order in each pass.
         addresses.sort();
         Ok(Self { primary, addresses, row })
     }

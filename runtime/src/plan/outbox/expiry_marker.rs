@@ -1,5 +1,5 @@
-//! Markers of expiry: rows of the table `EntableExpiry`. Each names a partition, an entity type and an
-//! hour of the clock: rows of that type in the partition expire in that hour.
+//! Expiry markers, which are rows of the table `EntableExpiry`. Each contains a partition, an entity type and an
+//! hour: rows of that type in the partition expire in that hour.
 
 use super::{
     fence::{SHARDS, required_text, shard_number},
@@ -15,13 +15,13 @@ use crate::{
     row::Row,
 };
 
-/// The table of the markers of expiry.
+/// The table of expiry markers.
 pub(crate) const EXPIRY: &str = "EntableExpiry";
 
 /// The EntityType of a marker.
 const MARKER: &str = "entable.expiry";
 
-/// Number of ticks of an hour.
+/// The number of ticks in an hour.
 const HOUR: i64 = 3600 * Ticks::PER_SECOND;
 
 /// An hour of the store's time, counted from the year 1.
@@ -40,7 +40,7 @@ impl Hour {
     }
 }
 
-/// A marker: rows of a type in this partition expire in this hour of the clock.
+/// A marker: rows of a type in this partition expire in this hour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ExpiryMarker {
     pub(crate) hour: Hour,
@@ -50,22 +50,20 @@ pub(crate) struct ExpiryMarker {
 }
 
 impl ExpiryMarker {
-    /// Returns the hash of type, table and partition that is the marker's RowKey on a store with that
-    /// rule for names of tables.
+    /// Returns the marker's RowKey, a hash of type, table and partition, on a store with this rule for table names.
     fn hash(&self, case: TableCase) -> String {
         let Self { entity_type, table, partition_key, .. } = self;
         hash128(&[entity_type, &case.canonical_table_name(table), partition_key])
     }
 
-    /// Returns PartitionKey and RowKey of the marker on a store with that rule for names of tables.
-    // The hour comes first, so that all past hours are one range of keys; the shards of an hour
-    // share the load of the writers.
+    /// Returns the PartitionKey and RowKey of the marker on a store with this rule for table names. The hour comes
+    /// first, which makes all past hours one range of keys. The shards of an hour share the load of the writers.
     fn keys(&self, shards: u32, case: TableCase) -> (String, String) {
         let hash = self.hash(case);
         (format!("{}_{:02}", hour_key(self.hour), shard_number(&hash, shards)), hash)
     }
 
-    /// Returns the operation that inserts the marker into a store with that rule for names of tables.
+    /// Returns the operation that inserts the marker into a store with this rule for table names.
     pub(crate) fn insert_operation(&self, case: TableCase) -> Result<Operation> {
         let (partition_key, row_key) = self.keys(SHARDS, case);
         let mut row = Row::build(&partition_key, &row_key);
@@ -78,7 +76,7 @@ impl ExpiryMarker {
     }
 }
 
-/// A marker as it was read, with its ETag.
+/// A marker that was read, with its ETag.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredExpiryMarker {
     pub(crate) marker: ExpiryMarker,
@@ -86,12 +84,12 @@ pub(crate) struct StoredExpiryMarker {
 }
 
 impl StoredExpiryMarker {
-    /// Reads a marker of a store with that rule for names of tables.
+    /// Reads a marker of a store with this rule for table names.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property that a marker must have, is of another format, or
-    /// has other keys than a marker of its hour, type and partition.
+    /// Fails with `is_decode` if the row lacks a property of a marker, has another format, or has different keys
+    /// than a marker of its hour, type and partition.
     pub(crate) fn from_row(row: Row, case: TableCase) -> Result<Self> {
         let damaged = || {
             let error =
@@ -105,7 +103,7 @@ impl StoredExpiryMarker {
             table: required_text(&row, "Table")?.to_owned(),
             partition_key: required_text(&row, "Partition")?.to_owned(),
         };
-        // Another version may have another number of shards, which is nothing that a reader relies on.
+        // Another version may use a different number of shards, which readers do not depend on.
         let hour_key = hour_key(marker.hour);
         let is_own = row.row_key() == marker.hash(case)
             && row
@@ -123,16 +121,16 @@ impl StoredExpiryMarker {
         self.row.keys()
     }
 
-    /// Returns the operation that deletes the marker under the ETag with which it was read.
+    /// Returns the operation that deletes the marker under the ETag that was read.
     pub(crate) fn delete_operation(&self) -> Result<Operation> {
         let (partition_key, row_key) = self.keys();
         Operation::delete(partition_key, row_key, Condition::for_etag(self.row.etag()))
     }
 }
 
-/// Returns the beginning of the PartitionKeys of an hour's markers.
+/// Returns the prefix of the PartitionKeys of an hour's markers.
 fn hour_key(Hour(hour): Hour) -> String {
-    // Eight digits reach to the year 9999.
+    // Eight digits are enough until the year 9999.
     format!("{FORMAT}_{hour:08}")
 }
 

@@ -1,8 +1,7 @@
-//! Fences and directory markers, by which a worker finds the partitions with open work.
+//! Fences and directory markers, through which workers find partitions with open work.
 //!
-//! A fence is a row in such a partition; its marker is a row of the directory. Every transaction
-//! that leaves open work writes its partition's fence. The fence is inserted before its marker and
-//! deleted before it.
+//! A fence is a row in such a partition, and its marker is a row of the directory. Every transaction that leaves
+//! open work writes its partition's fence. The fence is inserted before its marker, and deleted before it.
 
 use super::{
     hash::hash128,
@@ -26,7 +25,7 @@ pub(crate) const SHARDS: u32 = 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fence {
     pub(crate) partition_key: String,
-    /// The id of the registration. It is never used twice.
+    /// The id of the registration, which is never reused.
     pub(crate) id: String,
     /// The PartitionKey of the directory marker.
     pub(crate) shard: String,
@@ -41,15 +40,14 @@ impl Fence {
         Self {
             partition_key: partition_key.to_owned(),
             shard: shard_of(&hash, SHARDS),
-            // The time first, so that workers read the oldest registrations first.
+            // The time comes first, so workers read the oldest registrations first.
             marker: format!("{:019}_{hash}_{id}", now.get()),
             id,
         }
     }
 
-    /// Returns whether the directory marker that the fence names has the keys of a registration of this
-    /// fence's id in its partition of `table`. A damaged or copied fence may name another's marker, which
-    /// a worker must not delete.
+    /// Returns whether the directory marker in the fence has the keys for this fence's registration in its partition of
+    /// `table`. A damaged or copied fence may contain another fence's marker, which a worker must not delete.
     pub(crate) fn names_own_marker(&self, table: &str) -> bool {
         are_marker_keys([table, &self.partition_key, &self.id], &self.shard, &self.marker)
     }
@@ -58,7 +56,7 @@ impl Fence {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property that a fence must have.
+    /// Fails with `is_decode` if the row lacks a property of a fence.
     pub(crate) fn from_row(row: &Row) -> Result<Self> {
         let id = row.row_key().strip_prefix(FENCE).unwrap_or_default().to_owned();
         Ok(Self {
@@ -84,12 +82,11 @@ impl Fence {
         row.finish().map(Operation::insert)
     }
 
-    /// Returns the operation that changes the fence's ETag. It fails if a worker has deleted the
-    /// fence.
+    /// Returns the operation that changes the fence's ETag. It fails if a worker has deleted the fence.
     pub(crate) fn touch_operation(&self, beat: i64) -> Result<Operation> {
         let mut row = Row::build(&self.partition_key, &self.row_key());
         row.put("Beat", ValueRef::Int64(beat));
-        // `Any` means that the fence has to exist: it fails once a worker has deleted it.
+        // `Any` requires the fence to exist. The merge fails once a worker has deleted it.
         Ok(Operation::merge(row.finish()?, Condition::Any))
     }
 
@@ -98,8 +95,7 @@ impl Fence {
         Operation::delete(&self.partition_key, &self.row_key(), seen)
     }
 
-    /// Returns the operation that inserts the fence's directory marker, by which workers find the
-    /// partition.
+    /// Returns the operation that inserts the fence's directory marker, through which workers find the partition.
     pub(crate) fn insert_marker(&self, table: &str) -> Result<Operation> {
         let mut row = Row::build(&self.shard, &self.marker);
         row.put(TYPE_NAME, ValueRef::String("entable.marker"));
@@ -111,7 +107,7 @@ impl Fence {
     }
 }
 
-/// A directory marker: it names a partition that may have open work.
+/// A directory marker. It contains a partition that may have open work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DirectoryMarker {
     pub(crate) table: String,
@@ -126,7 +122,7 @@ impl DirectoryMarker {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property that a marker must have.
+    /// Fails with `is_decode` if the row lacks a property of a marker.
     pub(crate) fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             table: required_text(row, "Table")?.to_owned(),
@@ -137,26 +133,26 @@ impl DirectoryMarker {
         })
     }
 
-    /// Returns whether the marker's keys are those that its partition and registration must have.
+    /// Returns whether the marker has the keys for its partition and registration.
     pub(crate) fn has_expected_keys(&self) -> bool {
         are_marker_keys([&self.table, &self.partition_key, &self.id], &self.shard, &self.row_key)
     }
 }
 
-/// Returns the hash by which directory markers name a partition.
+/// Returns the hash that represents a partition in directory markers.
 fn partition_hash(table: &str, partition_key: &str) -> String {
     hash128(&[&table.to_ascii_lowercase(), partition_key])
 }
 
-/// Returns the directory's shard, one of `shards`, for a partition.
+/// Returns the directory's shard for a partition, one of `shards`.
 fn shard_of(partition_hash: &str, shards: u32) -> String {
     format!("{FORMAT}{shards:02}{:02}", shard_number(partition_hash, shards))
 }
 
-/// Returns the number of the shard, one of `shards`, that a hash belongs to.
+/// Returns the number of a hash's shard, one of `shards`.
 pub(super) fn shard_number(hash: &str, shards: u32) -> u32 {
     let digits = hash.get(..8).unwrap_or_default();
-    // The number of shards can come from a damaged marker and be 0, by which nothing is divided.
+    // A damaged marker may contain 0 as the number of shards, and division by 0 must be avoided.
     let number = u32::from_str_radix(digits, 16).unwrap_or_default().checked_rem(shards);
     number.unwrap_or_default()
 }
@@ -165,7 +161,7 @@ pub(super) fn shard_number(hash: &str, shards: u32) -> u32 {
 /// registration id.
 fn are_marker_keys([table, partition_key, id]: [&str; 3], shard: &str, row_key: &str) -> bool {
     let hash = partition_hash(table, partition_key);
-    // The number of shards is in the PartitionKey, since another version may have changed it.
+    // The PartitionKey contains the number of shards, because another version may use a different one.
     let digits = shard.strip_prefix(&FORMAT.to_string()).and_then(|rest| rest.get(..2));
     let shards = digits.and_then(|digits| digits.parse().ok());
     let has_own_shard = shards.is_some_and(|shards| shard_of(&hash, shards) == shard);
@@ -174,8 +170,8 @@ fn are_marker_keys([table, partition_key, id]: [&str; 3], shard: &str, row_key: 
     has_own_shard && time.is_some_and(is_time)
 }
 
-/// Returns the filter for directory markers of the format that this program knows.
-// It does not depend on the number of shards, which another version may have changed.
+/// Returns the filter for directory markers in this program's format. It does not depend on the number of shards,
+/// because another version may use a different one.
 pub(crate) fn directory_markers_filter() -> Filter {
     let (first, after) = (FORMAT.to_string(), (FORMAT + 1).to_string());
     Filter::ge("PartitionKey", first) & Filter::lt("PartitionKey", after)
@@ -185,7 +181,7 @@ pub(crate) fn directory_markers_filter() -> Filter {
 ///
 /// # Errors
 ///
-/// `is_decode` if the property is missing or no String.
+/// Fails with `is_decode` if the property is missing or not a String.
 pub(super) fn required_text<'r>(row: &'r Row, name: &str) -> Result<&'r str> {
     match row.get(name)? {
         Some(ValueRef::String(text)) => Ok(text),

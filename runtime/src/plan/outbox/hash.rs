@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// Returns 128 bits of the SHA-256 of several texts, as 32 hex digits. Hashes the length of each
-/// text too, so that `ab` `c` and `a` `bc` differ.
+/// Returns 128 bits of the SHA-256 of several strings, as 32 hex digits. The lengths are hashed too, to distinguish
+/// `ab` `c` from `a` `bc`.
 pub(crate) fn hash128(texts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for text in texts {

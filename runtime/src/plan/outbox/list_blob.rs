@@ -1,6 +1,5 @@
-//! A list as the text of a blob: one JSON value per line, the first a header, each further one the id of an
-//! entry, sorted by bytes. And the blob's name. Two lists never share a name, even on a file system that ignores
-//! case.
+//! A list as the text of a blob, and the blob's name. The text has one JSON value per line: a header, then the ids
+//! of the entries, sorted by bytes. Two lists never have the same name, even on a file system that ignores case.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +14,13 @@ use crate::{
     plan::ListDelta,
 };
 
-/// The most bytes in one segment of a name; file systems allow 255.
+/// The maximum number of bytes in a segment of a name. File systems allow 255.
 const MAX_SEGMENT: usize = 200;
 
 /// The version of the format.
 const FORMAT: i32 = 1;
 
-/// The first line: which list the blob is.
+/// The first line, which identifies the list.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Header {
@@ -30,12 +29,12 @@ struct Header {
     table: String,
     partition_key: String,
     row_key: String,
-    /// A random id of the write, so that no two versions have equal bytes.
+    /// A random id of the write, which makes the bytes of every version different.
     #[serde(rename = "Beat")]
     write_id: String,
 }
 
-/// The ids in a list, with the version of the blob that they were read from.
+/// The ids in a list, and the version of the blob that they were read from.
 #[derive(Debug, Clone)]
 pub(crate) struct BlobList {
     pub(crate) ids: Vec<String>,
@@ -47,7 +46,7 @@ impl BlobList {
     ///
     /// # Errors
     ///
-    /// `is_unrecognized_entity` for another format, `is_decode` for the list of another place.
+    /// Fails with `is_unrecognized_entity` for another format, and with `is_decode` for the list of another address.
     pub(crate) fn parse(blob: TextBlob, place: RowAt<'_>, case: TableCase) -> Result<Self> {
         let mut lines = blob.text.lines();
         let header: Header = parse_line(lines.next().unwrap_or_default())?;
@@ -57,7 +56,7 @@ impl BlobList {
                 header.entity_type.escape_debug(),
                 header.format
             );
-            // A later version of the program may own it, so its work is left to that program.
+            // A later version of the program may own it and has to do its work.
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message));
         }
         let named = RowAt::new(&header.table, &header.partition_key, &header.row_key);
@@ -78,8 +77,8 @@ impl BlobList {
     }
 }
 
-/// Returns the text of a list in a blob: `ids` with the change `delta` applied. `write_id` must be
-/// new for every write, so that no two writes have the same text.
+/// Returns the text of a list in a blob: `ids` with `delta` applied. `write_id` must be different for every write,
+/// to make the text of every write different.
 pub(crate) fn list_text_after(
     place: RowAt<'_>,
     case: TableCase,
@@ -112,8 +111,7 @@ pub(crate) fn list_text_after(
     Ok(text)
 }
 
-/// Parses one line of a list in a blob: the JSON text of a `T`. Fails with `is_decode` for any
-/// other text.
+/// Parses one line of a list in a blob as the JSON of a `T`. Fails with `is_decode` for any other text.
 fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
     serde_json::from_str(line).map_err(|error| {
         Error::new(ErrorKind::Decode, "expected a list with one JSON value per line")
@@ -121,16 +119,16 @@ fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
     })
 }
 
-/// Returns the name of the blob of the list at `at`: `{table}/{PartitionKey}/{RowKey}.jsonl`, each
-/// part escaped. The table is in lower case if `case` says that case does not count.
+/// Returns the name of the blob with the list at `at`: `{table}/{PartitionKey}/{RowKey}.jsonl`, with each part
+/// escaped. The table is in lower case if `case` ignores case.
 pub(crate) fn list_blob_name(at: RowAt<'_>, case: TableCase) -> String {
     let table = case.canonical_table_name(at.table);
     let parts = [&table, at.partition_key, at.row_key].map(escaped_segment);
     [&parts.join("/"), ".jsonl"].concat()
 }
 
-/// Escapes a key as one segment of a blob's name, as [`escaped`] does; a segment over 200 bytes
-/// becomes `=h` and a hash of the key.
+/// Escapes a key as one segment of a blob's name, as [`escaped`] does. A segment over 200 bytes becomes `=h` and a
+/// hash of the key.
 fn escaped_segment(key: &str) -> String {
     let segment = escaped(key);
     if segment.len() <= MAX_SEGMENT { segment } else { ["=h", &hash128(&[key])].concat() }

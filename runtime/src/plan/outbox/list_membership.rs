@@ -1,7 +1,7 @@
-//! Whether an entity belongs in a remote list, and the entry in the list that names the entity.
+//! Whether an entity belongs in a remote list, and the entity's entry in the list.
 //!
-//! A dirty row of a primary entity names the remote rows that may be wrong, copies and lists alike.
-//! It holds a list's address alone: the entry follows from the primary's keys.
+//! A dirty row of a primary contains the remote rows that may be wrong, both copies and lists. It only contains a
+//! list's address, because the entry follows from the primary's keys.
 
 use super::copy_address::CopyAddress;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     key::Family,
 };
 
-/// Whether a primary belongs in a remote list, and by which entry.
+/// Whether a primary belongs in a remote list, and the primary's entry.
 #[derive(Debug, Clone)]
 pub(crate) struct ListMembership {
     pub(crate) address: CopyAddress,
@@ -34,8 +34,7 @@ impl ListMembership {
     }
 }
 
-/// Returns the memberships that differ between `old` and `new`: lists to leave, then lists to
-/// enter.
+/// Returns the memberships that differ between `old` and `new`: first lists to leave, then lists to enter.
 pub(crate) fn changed_memberships(
     schema: &'static Schema,
     owner: RowAt<'_>,
@@ -58,7 +57,7 @@ fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteListKeys] {
 /// Returns an entity's entry in a remote list: a JSON array of its PartitionKey and RowKey.
 ///
 /// The entity's table is a third element if it is neither the table of the list nor the table that the type
-/// declares. It is in lower case where the store ignores the case of table names, so that an entity has one
+/// declares. If the store ignores the case of table names, it is in lower case, which gives an entity a single
 /// entry.
 pub(crate) fn list_entry(
     owner: RowAt<'_>,
@@ -74,9 +73,8 @@ pub(crate) fn list_entry(
     serde_json::Value::from(texts).to_string()
 }
 
-/// Returns the entity's keys in an entry of a list of `family`; `None` if the entry belongs to
-/// another type or table.
-// Several types may share a list as long as their keys tell them apart.
+/// Returns the entity's keys in an entry of a list of `family`, or `None` if the entry belongs to another type or
+/// table. Several types may share a list if their keys are distinguishable.
 pub(crate) fn list_entry_keys(
     entry: &str,
     table: &str,

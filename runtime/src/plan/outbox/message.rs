@@ -1,4 +1,4 @@
-//! Messages of the outbox, and receipts, which keep a message's effect from taking place twice.
+//! Outbox messages, and receipts, which keep a message's effect from happening twice.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     row::{ETag, Row, RowBuilder},
 };
 
-/// A message as it was read from the store.
+/// A message that was read from the store.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredMessage {
     pub(crate) row: Row,
@@ -26,30 +26,30 @@ pub(crate) struct StoredMessage {
     pub(crate) name: String,
     pub(crate) version: i32,
     pub(crate) body: String,
-    /// How often the message was leased.
+    /// How many times the message was leased.
     pub(crate) attempts: i32,
-    /// How often the message's handler failed.
+    /// How many times the message's handler failed.
     pub(crate) failures: i32,
     /// The time until which a worker holds the message.
     leased: Option<Ticks>,
     /// The time until which the message is hidden after a failure.
     delayed: Option<Ticks>,
     pub(crate) is_done: bool,
-    /// The error for the poison table; set before the message is moved there.
+    /// The error for the poison table. It is set before the message is moved there.
     pub(crate) poison: Option<String>,
     /// The partitions that contain a receipt of the message, as table and PartitionKey.
     pub(crate) receipts: Vec<(String, String)>,
     pub(crate) codes: WorkAndConsentCodes,
-    /// The time at which the message was emitted; `None` if its type does not expire.
+    /// When the message was emitted, or `None` if its type does not expire.
     pub(crate) sent: Option<Ticks>,
 }
 
-/// Returns the row of a message, with an empty PartitionKey that the caller has to replace.
+/// Returns the row of a message, with an empty PartitionKey that the caller must replace.
 ///
 /// # Errors
 ///
-/// `is_invalid` if the message cannot be written as JSON and read back; `is_too_large` if the JSON is longer than
-/// a property can be.
+/// Fails with `is_invalid` if the message cannot be written as JSON and read back, and with `is_too_large` if the JSON
+/// exceeds the size of a property.
 pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Result<Row> {
     let body = message_body(message)?;
     if crate::limits::utf16_units(&body) > STRING_UNITS {
@@ -65,20 +65,19 @@ pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Resu
     row.put("Type", ValueRef::String(M::NAME));
     row.put("Version", ValueRef::Int32(i32::try_from(M::VERSION).unwrap_or(i32::MAX)));
     row.put("Body", ValueRef::String(&body));
-    // Only where it expires, so that other messages keep their stored form.
+    // Only if it expires, which leaves the stored form of other messages unchanged.
     if M::EXPIRES.is_some() {
         row.put("Sent", ValueRef::DateTime(now));
     }
     row.finish()
 }
 
-/// The codes that a message carries.
+/// The authenticity codes of a message.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkAndConsentCodes {
-    /// The code over the message, or over the move that the message starts; `None` if it is not
-    /// signed.
+    /// The code over the message, or over the move that the message starts. `None` if it is not signed.
     pub(crate) code: Option<Vec<u8>>,
-    /// The consent of the target's scope to a move; `None` if both scopes are one.
+    /// The consent of the target's scope to a move. `None` if both scopes are the same.
     pub(crate) consent: Option<Vec<u8>>,
 }
 
@@ -87,12 +86,11 @@ pub(crate) const CODE: &str = "Mac";
 /// The property with the consent of the target's scope to a move.
 const CONSENT: &str = "MacTo";
 
-/// Number of bytes that codes add to a message's row in the longest form of a request, names and
-/// types included.
+/// The number of bytes that codes add to a message's row in the longest form of a request, including names and types.
 pub(crate) const CODE_BYTES: usize = 160;
 
-/// Returns the operation that inserts an outbox message into a partition. `codes` are the
-/// authenticity codes to store with the message; they replace those that `message` holds already.
+/// Returns the operation that inserts an outbox message into a partition. `codes` are the authenticity codes to
+/// store with the message. They replace any codes in `message`.
 pub(crate) fn insert_message(
     message: &Row,
     partition_key: &str,
@@ -101,7 +99,7 @@ pub(crate) fn insert_message(
     let mut row = Row::build(partition_key, message.row_key());
     let mut properties = message.properties();
     while let Some((name, value)) = properties.next()? {
-        // A message that is put back has codes of its own.
+        // A message that is put back already has codes.
         let is_replaced =
             codes.code.is_some() && [CODE, CONSENT].map(str::as_bytes).contains(&name);
         if !is_replaced {
@@ -116,16 +114,16 @@ pub(crate) fn insert_message(
     row.finish().map(Operation::insert)
 }
 
-/// A message, identified by its id and by its partition or queue. Receipts hold a hash of these.
+/// A message, identified by its id and its partition or queue. Receipts contain a hash of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MessageIdentity {
     pub(crate) id: String,
-    /// The hash of the partition or queue and the id.
+    /// The hash of the id and the partition or queue.
     hash: String,
 }
 
 impl MessageIdentity {
-    /// Identifies a message of the outbox by its table, partition and id.
+    /// Creates the identity of an outbox message from its table, partition and id.
     pub(crate) fn in_partition(
         table: &str,
         partition_key: &str,
@@ -136,7 +134,7 @@ impl MessageIdentity {
         Self { id: id.to_owned(), hash }
     }
 
-    /// Identifies a message by its queue and id.
+    /// Creates the identity of a message from its queue and id.
     pub(crate) fn in_queue(queue: &str, id: &str) -> Self {
         Self { id: id.to_owned(), hash: hash128(&[queue, id]) }
     }
@@ -150,15 +148,13 @@ impl MessageIdentity {
 /// The property of a receipt with the hash that identifies its message.
 const MESSAGE_HASH: &str = "Of";
 
-/// Returns the operation that inserts a message's receipt, in the transaction of the message's
-/// effect.
+/// Returns the operation that inserts a message's receipt, in the transaction of the message's effect.
 pub(crate) fn insert_receipt(partition_key: &str, message: &MessageIdentity) -> Result<Operation> {
     receipt_row(partition_key, message, |_| {})
 }
 
-/// Returns the operation that inserts the receipt of a move: the row that proves, beside the entity
-/// in its new partition, that the entity has arrived. It carries an authentication code if one
-/// is given.
+/// Returns the operation that inserts the receipt of a move. This row proves in the entity's new partition that the
+/// entity has arrived. It contains an authenticity code if one is given.
 pub(crate) fn insert_arrival(
     partition_key: &str,
     message: &MessageIdentity,
@@ -171,8 +167,8 @@ pub(crate) fn insert_arrival(
     })
 }
 
-/// Returns the operation that inserts a tombstone: the receipt of a move that was given up, after
-/// which the entity cannot be inserted at the target.
+/// Returns the operation that inserts a tombstone, which is the receipt of a move that was given up. The entity can
+/// then no longer be inserted at the target.
 pub(crate) fn insert_tombstone(
     partition_key: &str,
     message: &MessageIdentity,
@@ -180,7 +176,7 @@ pub(crate) fn insert_tombstone(
     receipt_row(partition_key, message, |row| row.put(GIVEN_UP, ValueRef::Boolean(true)))
 }
 
-/// Returns whether a receipt is a tombstone: its move was given up.
+/// Returns whether a receipt is a tombstone, which means that its move was given up.
 pub(crate) fn is_tombstone(receipt: &Row) -> Result<bool> {
     Ok(receipt.get(GIVEN_UP)? == Some(ValueRef::Boolean(true)))
 }
@@ -211,7 +207,7 @@ impl StoredMessage {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property that a message must have.
+    /// Fails with `is_decode` if the row lacks a property of a message.
     pub(crate) fn from_row(row: Row) -> Result<Self> {
         let number = |name: &str| {
             Ok(match row.get(name)? {
@@ -229,8 +225,7 @@ impl StoredMessage {
             Some(ValueRef::String(error)) => Some(error.to_owned()),
             _ => None,
         };
-        // A list that does not parse counts as empty: receipts that nobody names stay where they
-        // are.
+        // A list that does not parse counts as empty, and its receipts are never deleted.
         let receipts = match row.get("Receipts")? {
             Some(ValueRef::String(text)) => serde_json::from_str(text).unwrap_or_default(),
             _ => Vec::new(),
@@ -256,13 +251,12 @@ impl StoredMessage {
         })
     }
 
-    /// Returns the values of the message over which its code is made and verified.
+    /// Returns the values of the message that its code covers.
     pub(crate) fn as_work<'m>(&'m self, table: &'m str) -> Work<'m> {
         self.as_work_in_partition(table, self.row.partition_key())
     }
 
-    /// Returns the values over which the code of the message is made and verified, for a message in
-    /// that table and partition.
+    /// Returns the values that the code of the message covers, for a message in this table and partition.
     pub(crate) fn as_work_in_partition<'m>(
         &'m self,
         table: &'m str,
@@ -279,22 +273,22 @@ impl StoredMessage {
         }
     }
 
-    /// Returns the identity of the message, which was found in `table`.
+    /// Returns the identity of the message, which is in `table`.
     pub(crate) fn message_identity(&self, table: &str, case: TableCase) -> MessageIdentity {
         MessageIdentity::in_partition(table, self.row.partition_key(), &self.id, case)
     }
 
-    /// Returns the message with this list of partitions that contain a receipt of it.
+    /// Returns the message with this list of partitions that contain its receipts.
     pub(crate) fn with_receipts(self, receipts: Vec<(String, String)>) -> Self {
         Self { receipts, ..self }
     }
 
-    /// Returns whether a worker holds the message at that time.
+    /// Returns whether a worker holds the message at the given time.
     pub(crate) fn is_leased(&self, now: Ticks) -> bool {
         self.leased.is_some_and(|until| now < until)
     }
 
-    /// Returns how long the message is still hidden after a failure; `None` if it is not.
+    /// Returns how long the message is still hidden after a failure, if it is.
     pub(crate) fn delay_left(&self, now: Ticks) -> Option<Duration> {
         let ticks = self.delayed?.get().checked_sub(now.get()).filter(|left| *left > 0)?;
         // A tick is 100 ns.
@@ -329,8 +323,7 @@ impl StoredMessage {
         self.merge_operation(etag, |row| row.put("Leased", ValueRef::DateTime(until)))
     }
 
-    /// Returns the operation that counts a failure, ends the lease and hides the message until a
-    /// time.
+    /// Returns the operation that counts a failure, ends the lease, and hides the message until a time.
     pub(crate) fn failure_operation(
         &self,
         etag: Option<ETag>,
@@ -343,8 +336,7 @@ impl StoredMessage {
         })
     }
 
-    /// Returns the operation that ends the lease and hides the message until a time, without
-    /// counting a failure.
+    /// Returns the operation that ends the lease and hides the message until a time, without counting a failure.
     pub(crate) fn postpone_operation(
         &self,
         etag: Option<ETag>,
@@ -354,9 +346,9 @@ impl StoredMessage {
         self.merge_operation(etag, |row| self.put_postponement(row, error, until))
     }
 
-    /// Puts the end of the lease, the time until which the message is hidden, and the last error.
+    /// Sets the end of the lease, the time until which the message is hidden, and the last error.
     fn put_postponement(&self, row: &mut RowBuilder, error: &str, until: Ticks) {
-        // A time in the past: any worker may take the message again.
+        // A time in the past lets any worker take the message again.
         row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
         row.put("Delayed", ValueRef::DateTime(until));
         row.put("Error", ValueRef::String(truncate_error(error)));
@@ -375,8 +367,8 @@ impl StoredMessage {
         self.merge_operation(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
     }
 
-    /// Returns the operation that marks the message as done, and names its receipts. A worker
-    /// deletes receipts and message later, once no other worker can still handle the message.
+    /// Returns the operation that marks the message as done and stores its receipts. A worker later deletes
+    /// receipts and message, once no other worker can still handle the message.
     pub(crate) fn mark_done(
         &self,
         etag: Option<ETag>,
@@ -395,13 +387,13 @@ impl StoredMessage {
     }
 }
 
-/// Returns the code in a property; `None` if the property is missing; an empty code, which is never
-/// right, if it is no Binary.
+/// Returns the code in a property, or `None` if the property is missing. Returns an empty code, which is never
+/// valid, if the property is not a Binary.
 pub(crate) fn code_of(row: &Row, property: &str) -> Result<Option<Vec<u8>>> {
     Ok(row.get(property)?.map(|value| match value {
         ValueRef::Binary(code) => code.to_vec(),
-        // Not `None`: a code of another type has to fail, and not to pass for a message without
-        // one.
+        // Not `None`: a code of another type must fail instead of passing for a message without a
+        // code.
         _ => Vec::new(),
     }))
 }
@@ -412,15 +404,15 @@ pub(crate) fn receipts_json(receipts: &[(String, String)]) -> String {
     serde_json::Value::from_iter(texts).to_string()
 }
 
-/// Cuts an error text to the bytes that a row has room for.
+/// Truncates an error text to the bytes that a row can hold.
 pub(crate) fn truncate_error(error: &str) -> &str {
     let most = ERROR_BYTES.min(error.len());
-    // The text is cut between two characters; 0 is always such a place.
+    // Cut between two characters. 0 is always such a position.
     let end = (0..=most).rev().find(|end| error.is_char_boundary(*end));
     end.and_then(|end| error.get(..end)).unwrap_or(error)
 }
 
-/// Most bytes of an error text that a message stores.
+/// The maximum number of bytes of an error text in a message.
 const ERROR_BYTES: usize = 4_000;
 
 /// Adds a duration to a time. The result is at most `Ticks::MAX`.

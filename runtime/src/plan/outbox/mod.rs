@@ -1,8 +1,7 @@
-//! The rows of the outbox, which record work to be done in other partitions. `docs/outbox.md`
-//! describes their formats.
+//! The rows of the outbox, which record work to be done in other partitions. `docs/outbox.md` describes their formats.
 //!
-//! A dirty row records *which* remote rows may be wrong, never what they should contain: whoever
-//! does the work reads the primary for that.
+//! A dirty row records *which* remote rows may be wrong, but never their correct content. Workers read the primary for
+//! that.
 
 pub(crate) mod reserved_keys;
 pub(crate) mod hash;

@@ -1,5 +1,4 @@
-//! Remote copies as they are stored: the entity's properties, and properties that name the primary
-//! and its ETag.
+//! The stored form of remote copies: the entity's properties, and properties with the primary's keys and ETag.
 
 use crate::{
     address::{RowAt, TableCase},
@@ -12,28 +11,27 @@ use crate::{
 
 /// The property with the ETag of the primary that the copy was derived from.
 pub(crate) const DERIVED_FROM: &str = "Src";
-/// The property with the primary's PartitionKey; present if the copy's keys do not give it.
+/// The property with the primary's PartitionKey, if it does not follow from the copy's keys.
 const OWNER_PARTITION_KEY: &str = "SrcP";
-/// The property with the primary's RowKey; present if the copy's keys do not give it.
+/// The property with the primary's RowKey, if it does not follow from the copy's keys.
 const OWNER_ROW_KEY: &str = "SrcR";
-/// The property with the primary's table; present if the index has a table of its own.
+/// The property with the primary's table, if the index has its own table.
 pub(crate) const OWNER_TABLE: &str = "SrcT";
 /// The property with the id of the claim that reserves the row.
 pub(crate) const CLAIM_PROPERTY: &str = "SrcC";
 /// The property with the primary that a reserved row was taken over from.
 pub(crate) const PREVIOUS_OWNER: &str = "SrcF";
 
-/// The properties by which a reader tells to whom a copy or reservation belongs.
+/// The properties that show which primary a copy or reservation belongs to.
 pub(crate) const OWNER_PROPERTIES: [&str; 5] =
     [OWNER_PARTITION_KEY, OWNER_ROW_KEY, OWNER_TABLE, CLAIM_PROPERTY, PREVIOUS_OWNER];
 
-/// Returns whether a property of a remote copy belongs to the framework and not to the entity.
+/// Returns whether a property of a remote copy belongs to the library instead of the entity.
 pub(crate) fn is_owner_or_version(property: &str) -> bool {
     property == DERIVED_FROM || OWNER_PROPERTIES.contains(&property)
 }
 
-/// Returns the copy with the properties that name its primary. `version` is the primary's ETag;
-/// `None` before the commit.
+/// Returns the copy with the properties for its primary. `version` is the primary's ETag, or `None` before the commit.
 pub(crate) fn copy_with_owner(
     copy: &Row,
     CopyAndPrimaryFamily { copy: family, primary, .. }: CopyAndPrimaryFamily,
@@ -48,12 +46,12 @@ pub(crate) fn copy_with_owner(
     if let Some(version) = version {
         row.put(DERIVED_FROM, ValueRef::String(&version.to_string()));
     }
-    // Stored only where a reader cannot compute the primary's keys from the copy's.
+    // Stored only if readers cannot compute the primary's keys from the copy's keys.
     if !can_derive_keys(family, primary) {
         row.put(OWNER_PARTITION_KEY, ValueRef::String(owner.partition_key));
         row.put(OWNER_ROW_KEY, ValueRef::String(owner.row_key));
     }
-    // A table of its own holds copies of primaries of several tables.
+    // An index with its own table may contain copies of primaries from several tables.
     if family.table.is_some() {
         row.put(OWNER_TABLE, ValueRef::String(owner.table));
     }
@@ -65,8 +63,7 @@ pub(crate) fn is_version_property(property: &[u8]) -> bool {
     property == DERIVED_FROM.as_bytes()
 }
 
-/// Returns whether the primary of a copy can be in `table`. A copy that names no table can belong
-/// to any.
+/// Returns whether the primary of a copy can be in `table`. A copy without a table name can belong to any table.
 pub(crate) fn may_be_from_table(
     copy: &Row,
     family: &Family,
@@ -79,16 +76,16 @@ pub(crate) fn may_be_from_table(
     })
 }
 
-/// To which primary a remote row belongs.
+/// Which primary a remote row belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CopyOwnership {
-    /// The copy of the primary in question.
+    /// The copy of this primary.
     Ours,
-    /// The copy of another primary, or of a primary that its properties do not name.
+    /// The copy of another primary, or of a primary that its properties do not contain.
     Another,
 }
 
-/// Returns PartitionKey and RowKey of a copy's primary; `None` if the copy does not tell them.
+/// Returns the PartitionKey and RowKey of a copy's primary, or `None` if the copy does not contain them.
 pub(crate) fn owner_keys(
     copy: &Row,
     CopyAndPrimaryFamily { copy: family, primary, .. }: CopyAndPrimaryFamily,
@@ -127,9 +124,9 @@ pub(crate) fn compare_owner_in_copy(
     })
 }
 
-/// Returns whether two copies have equal properties, in whichever order. The ETags of their primaries and the ids of
-/// the requests that wrote them are not compared. Numbers are compared by their bits: a NaN equals itself, and -0.0
-/// differs from 0.0. Names of one table count as equal.
+/// Returns whether two copies have equal properties in any order. Ignores the ETags of their primaries and the ids
+/// of the requests that wrote them. Compares numbers by their bits: a NaN equals itself, and -0.0 differs from 0.0.
+/// Different spellings of one table are equal.
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
     let is_one_table = names_table(found, text_property(copy, OWNER_TABLE)?, case)?;
     // The comparison itself stops at a damaged property without an error.
@@ -142,7 +139,7 @@ pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> 
     Ok(of_found.eq(of_copy))
 }
 
-/// Returns whether a copy names `table` as its primary's table. A copy without a table's name does not.
+/// Returns whether a copy contains `table` as its primary's table. A copy without a table name does not.
 pub(crate) fn names_table(copy: &Row, table: Option<&str>, case: TableCase) -> Result<bool> {
     let named = text_property(copy, OWNER_TABLE)?.zip(table);
     Ok(named.is_some_and(|(named, table)| case.is_same_table(named, table)))
@@ -155,8 +152,8 @@ fn text_property<'r>(row: &'r Row, property: &str) -> Result<Option<&'r str>> {
     })
 }
 
-/// Returns whether the copy was derived from the primary with this ETag.
-// Equal content does not say so: a copy of an older version can hold it, too.
+/// Returns whether the copy was derived from the primary with this ETag. Equal content is no proof, because a copy
+/// of an older version may have it too.
 pub(crate) fn is_derived_from_version(copy: &Row, version: &ETag) -> Result<bool> {
     Ok(copy.get(DERIVED_FROM)? == Some(ValueRef::String(&version.to_string())))
 }

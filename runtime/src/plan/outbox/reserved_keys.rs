@@ -1,10 +1,10 @@
-//! The RowKey prefixes that the library reserves for rows of its own, and the format of these rows.
+//! The RowKey prefixes that the library reserves for its own rows, and the format of these rows.
 
 /// The prefix of the RowKeys of all outbox rows.
 pub(crate) use crate::entity::RESERVED;
 /// The first text after all keys with the prefix `RESERVED`.
 pub(crate) const RESERVED_END: &str = "~f";
-/// The prefix of the RowKey of a fence. It sorts first, so that a scan meets fences first.
+/// The prefix of the RowKey of a fence. It sorts first, so a scan finds fences first.
 pub(crate) const FENCE: &str = "~e0_";
 /// The prefix of the RowKey of a claim.
 pub(crate) const CLAIM: &str = "~e1_";
@@ -23,7 +23,7 @@ pub(crate) use crate::entity::TYPE_NAME;
 /// The property with the format of an outbox row.
 pub(crate) const FORMAT_NAME: &str = "Format";
 
-/// Returns whether an outbox row has the format that this program knows.
+/// Returns whether an outbox row has this program's format.
 pub(crate) fn has_known_format(row: &crate::row::Row) -> crate::error::Result<bool> {
     Ok(row.get(FORMAT_NAME)? == Some(crate::edm::ValueRef::Int32(FORMAT)))
 }
