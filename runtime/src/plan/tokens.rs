@@ -15,13 +15,13 @@ use crate::{
     seal::{IndexKey, KeyProvider, KeyScope},
 };
 
-/// Makes the blind tokens of secret values in keys. Holds no key if no type needs blind tokens.
+/// Makes the blind tokens of secret values in keys. Has no index key if no type needs blind tokens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TokenMaker {
     keys: TokenKeys,
 }
 
-/// The index keys that blind tokens are made with.
+/// The index keys for making blind tokens.
 #[derive(Debug, Clone, Default)]
 enum TokenKeys {
     #[default]
@@ -32,34 +32,34 @@ enum TokenKeys {
     ByScope(Arc<ScopedKeys>),
 }
 
-/// The index keys of scopes that were fetched so far. A scope whose key is missing is recorded; the
-/// caller then fetches the key and makes the blind tokens again.
+/// The index keys of scopes that have been fetched so far. A scope whose key is missing is recorded. The caller
+/// then fetches the key and makes the blind tokens again.
 struct ScopedKeys {
     provider: Arc<dyn KeyProvider>,
     known: Mutex<HashMap<KeyScope, Result<Arc<IndexKey>>>>,
     missing: Mutex<BTreeSet<KeyScope>>,
 }
 
-/// The scope whose index key makes a blind token; `None` if all partitions share one key.
+/// The scope whose index key makes a blind token, or `None` if all partitions share one key.
 pub(crate) type TokenScope = Option<KeyScope>;
 
-/// Number of bits in one character of a blind token.
+/// The number of bits in one character of a blind token.
 pub(crate) const TOKEN_CHARACTER_BITS: u32 = 5;
 
 /// The blind tokens of one entity under one index key, by field name.
 type FieldTokens = Vec<(&'static str, String)>;
 
-/// Makes the blind tokens of one entity, once for each scope that its rows are in.
+/// Makes the blind tokens of one entity, once for each scope of its rows.
 struct EntityTokens<'t> {
     tokens: &'t TokenMaker,
     schema: &'static Schema,
-    /// The row that holds the secret values.
+    /// The row with the secret values.
     values: &'t Row,
     made: Vec<(TokenScope, FieldTokens)>,
 }
 
-/// Returns the scope whose index key makes the blind tokens of a row: that of its PartitionKey, or
-/// the default scope if the PartitionKey itself contains a blind token.
+/// Returns the scope whose index key makes the blind tokens of a row. This is the scope of its PartitionKey, or the
+/// default scope if the PartitionKey itself contains a blind token.
 pub(crate) fn token_scope(
     keys: &dyn KeyProvider,
     family: &Family,
@@ -74,7 +74,7 @@ pub(crate) fn token_scope(
 impl ScopedKeys {
     fn index_key_of_scope(&self, scope: &KeyScope) -> Result<Arc<IndexKey>> {
         if let Some(key) = lock_shared(&self.known).get(scope) {
-            // Recorded, and fetched by the caller: this code cannot wait for a request.
+            // Record it for the caller to fetch, because this code cannot wait for a request.
             return key.clone();
         }
         lock_shared(&self.missing).insert(scope.clone());
@@ -83,7 +83,7 @@ impl ScopedKeys {
 }
 
 fn lock_shared<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is one insertion or removal: a poisoned lock is as good as a sound one.
+    // Every change is a single insertion or removal, so a poisoned lock is still consistent.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -94,29 +94,29 @@ impl fmt::Debug for ScopedKeys {
 }
 
 impl TokenMaker {
-    /// Creates a maker of tokens for entities without blind tokens. It fails to make any.
+    /// Creates a token maker for entities without blind tokens. Making a token with it fails.
     pub(crate) fn without_keys() -> Self {
         Self::default()
     }
 
-    /// Creates a maker of tokens with one index key for all partitions.
+    /// Creates a token maker with one index key for all partitions.
     pub(crate) fn with_index_key(key: Arc<IndexKey>) -> Self {
         Self { keys: TokenKeys::One(key) }
     }
 
-    /// Creates a maker of tokens with one index key for each scope. No key is known yet.
+    /// Creates a token maker with one index key for each scope. No key is known yet.
     pub(crate) fn with_key_per_scope(provider: Arc<dyn KeyProvider>) -> Self {
         let (known, missing) = (Mutex::default(), Mutex::default());
         Self { keys: TokenKeys::ByScope(Arc::new(ScopedKeys { provider, known, missing })) }
     }
 
-    /// Returns whether each scope has an index key of its own.
+    /// Returns whether each scope has its own index key.
     pub(crate) const fn has_key_per_scope(&self) -> bool {
         matches!(self.keys, TokenKeys::ByScope(_))
     }
 
-    /// Takes the scopes whose index keys this maker needed since the last call and had not yet
-    /// fetched, together with the provider of these keys. Returns `None` if there are none.
+    /// Returns the scopes whose index keys this maker has needed since the last call but not fetched, and the
+    /// provider of these keys. Returns `None` if there are none.
     pub(crate) fn take_missing_scopes(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
         let missing = std::mem::take(&mut *lock_shared(&keys.missing));
@@ -157,7 +157,7 @@ impl TokenMaker {
     ///
     /// # Errors
     ///
-    /// The error of the provider of keys.
+    /// Fails with the error of the key provider.
     pub(crate) fn check_index_key_of_scope(&self, scope: &TokenScope) -> Result<()> {
         match (&self.keys, scope) {
             (TokenKeys::ByScope(keys), Some(scope)) => keys.index_key_of_scope(scope).map(drop),
@@ -165,8 +165,7 @@ impl TokenMaker {
         }
     }
 
-    /// Returns the blind token of `chars` characters that is stored beside an encrypted property in
-    /// rows of a scope.
+    /// Returns the blind token of `chars` characters that is stored with an encrypted property in rows of a scope.
     pub(crate) fn property_token(
         &self,
         scope: &TokenScope,
@@ -179,11 +178,11 @@ impl TokenMaker {
         Ok(key.short_token(table, property, value, chars.saturating_mul(TOKEN_CHARACTER_BITS)))
     }
 
-    /// Puts blind tokens into the keys of all rows of an entity, of any version.
+    /// Adds blind tokens to the keys of all rows of an entity of any version.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the primary lacks a field whose blind token a key needs.
+    /// Fails with `is_decode` if the primary lacks a field whose blind token a key needs.
     pub(crate) fn fill_key_tokens_of_rows(
         &self,
         schema: &'static Schema,
@@ -236,8 +235,8 @@ impl TokenMaker {
         EntityTokens { tokens: self, schema, values, made: Vec::new() }
     }
 
-    /// Returns the RowKey of a copy's primary. Replaces the placeholders in `row_key` by blind
-    /// tokens of the values in `copy`. The primary is in the partition `partition_key`.
+    /// Returns the RowKey of a copy's primary. Replaces the placeholders in `row_key` by blind tokens of the values
+    /// in `copy`. The primary is in the partition `partition_key`.
     pub(crate) fn primary_row_key_with_tokens(
         &self,
         schema: &'static Schema,
@@ -248,7 +247,7 @@ impl TokenMaker {
         if !schema.has_key_tokens() {
             return Ok(row_key);
         }
-        // A copy holds the fields from which the tokens of its primary's keys are made.
+        // A copy contains the fields for the tokens in its primary's keys.
         let mut tokens = self.of_entity(schema, copy);
         for version in schema.versions() {
             let keys = [partition_key, &row_key];
@@ -257,12 +256,12 @@ impl TokenMaker {
         Ok(row_key)
     }
 
-    /// Puts blind tokens of the values that the caller gave into an access path.
+    /// Adds blind tokens of the caller's values to an access path.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a path without PartitionKey if scopes have index keys of their own, since
-    /// only the PartitionKey tells the scope.
+    /// Fails with `is_invalid` for a path without PartitionKey if scopes have their own index keys, because the
+    /// scope follows from the PartitionKey.
     pub(crate) fn fill_tokens_of_path(
         &self,
         schema: &'static Schema,
@@ -279,11 +278,11 @@ impl TokenMaker {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the path does not tell the scope.
+    /// Fails with `is_invalid` if the scope does not follow from the path.
     pub(crate) fn scope_of_path(&self, access: &Access) -> Result<TokenScope> {
         let Some(family) = access.family_of_path() else { return Err(no_scope_error()) };
         match access.keys.partition.as_deref() {
-            // The one key of all partitions needs no PartitionKey, the default scope's neither.
+            // Neither the shared key nor the default scope's key depends on the PartitionKey.
             _ if !self.has_key_per_scope() || family.partition.has_tokens() => {
                 Ok(self.token_scope(family, ""))
             }
@@ -292,13 +291,12 @@ impl TokenMaker {
         }
     }
 
-    /// Returns the scopes whose index keys make the blind tokens that a filter compares with
-    /// `blind` properties: the scope of the path's PartitionKey, or `named` for a path without
-    /// PartitionKey.
+    /// Returns the scopes whose index keys make the blind tokens that a filter compares with `blind` properties:
+    /// the scope of the path's PartitionKey, or `named` for a path without PartitionKey.
     ///
     /// # Errors
     ///
-    /// `is_invalid` if neither gives a scope.
+    /// Fails with `is_invalid` if neither determines a scope.
     pub(crate) fn scopes_of_path_or_named(
         &self,
         access: &Access,
@@ -310,11 +308,11 @@ impl TokenMaker {
         }
     }
 
-    /// Checks that the blind tokens in a row's keys are those of the row's values.
+    /// Checks that the blind tokens in a row's keys match the row's values.
     ///
     /// # Errors
     ///
-    /// `is_decode` for a blind token of another value.
+    /// Fails with `is_decode` for a blind token of another value.
     pub(crate) fn check_tokens_in_keys(
         &self,
         schema: &'static Schema,
@@ -338,14 +336,13 @@ impl TokenMaker {
 }
 
 impl EntityTokens<'_> {
-    /// Returns the row with blind tokens in its keys.
+    /// Returns the row with blind tokens added to its keys.
     fn put_into_row(&mut self, row: &Row, family: &Family) -> Result<Row> {
         let [partition_key, row_key] = self.put_into_keys(row.keys().into(), family)?;
         row.with_keys(&partition_key, &row_key)
     }
 
-    /// Returns PartitionKey and RowKey of a row of `family` with blind tokens in place of their
-    /// placeholders.
+    /// Returns the PartitionKey and RowKey of a row of `family`, with placeholders replaced by blind tokens.
     fn put_into_keys(&mut self, keys: [&str; 2], family: &Family) -> Result<[String; 2]> {
         if !family.partition.has_tokens() && !family.row.has_tokens() {
             return Ok(keys.map(str::to_owned));
@@ -358,7 +355,7 @@ impl EntityTokens<'_> {
         ])
     }
 
-    /// Returns the blind tokens of the row's fields, made with the key of a scope.
+    /// Returns the blind tokens of the row's fields, made with a scope's key.
     fn field_tokens_in_scope(&mut self, scope: TokenScope) -> Result<&FieldTokens> {
         let at = match self.made.iter().position(|(known, _)| *known == scope) {
             Some(at) => at,
@@ -383,17 +380,17 @@ impl EntityTokens<'_> {
     }
 }
 
-/// Returns the key with blind tokens in place of their placeholders.
+/// Returns the key with placeholders replaced by blind tokens.
 fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> String {
     let token = |field: &str| {
         tokens.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())
     };
-    // A key that the template cannot have written has no placeholders of it.
+    // A key that does not match the template contains none of its placeholders.
     template.replace_placeholders(key, token).unwrap_or_else(|| key.to_owned())
 }
 
-/// Fails with `Decode` if the row's key still contains the placeholder of a blind token, since the
-/// row does not hold the field to make the token of. Nothing is stored under such a key.
+/// Fails with `is_decode` if the row's key still contains the placeholder of a blind token, because the row lacks
+/// the field for the token. Nothing is stored under such a key.
 fn check_complete(family: &Family, row: &Row) -> Result<()> {
     for (template, key) in [(&family.partition, row.partition_key()), (&family.row, row.row_key())]
     {

@@ -1,9 +1,8 @@
-//! Joins the effects of several verbs, row by row, into the operations of one entity group
-//! transaction.
+//! Combines the effects of several verbs, row by row, into the operations of one entity group transaction.
 //!
-//! The primaries come first, then local copies, then local lists; the commit adds the outbox rows last. The
-//! role planned at the position of the failed operation tells the cause: at a primary, the caller's condition
-//! or another writer; at a new copy, a taken key; at a list or an outbox row, a lost race.
+//! The primaries come first, then local copies, then local lists. The commit adds the outbox rows last. The planned
+//! role at the position of the failed operation shows the cause. For a primary, it is the caller's condition or
+//! another writer; for a new copy, a taken key; for a list or an outbox row, a lost race.
 
 use std::{
     borrow::Cow,
@@ -25,16 +24,16 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// The rows that a commit has read for its transaction, apart from the primaries.
+/// The rows that a commit has read for its transaction, besides the primaries.
 #[derive(Debug, Default)]
 pub(crate) struct RowsRead {
-    /// Every local list that the transaction changes, by the RowKey of its head.
+    /// Every local list that the transaction changes, by the RowKey of its head row.
     pub(crate) lists: BTreeMap<String, ChangedList>,
     /// The RowKeys of old copies that do not exist.
     pub(crate) missing: HashSet<String>,
-    /// The ETags of parts of wide entities by RowKey; `None` for a part that does not exist.
+    /// The ETags of parts of wide entities by RowKey. `None` for a part that does not exist.
     pub(crate) parts: HashMap<String, Option<ETag>>,
-    /// A new id for each attempt; it marks the parts of a wide entity that are written together.
+    /// A new id for each attempt, which marks the parts of a wide entity that are written together.
     pub(crate) generation: String,
 }
 
@@ -42,11 +41,11 @@ pub(crate) struct RowsRead {
 #[derive(Debug)]
 pub(crate) struct ChangedList {
     pub(crate) delta: ListDelta,
-    /// The list as it was read; `None` if it does not exist.
+    /// The list that was read, or `None` if it does not exist.
     pub(crate) stored: Option<StoredList>,
 }
 
-/// The operations of one entity group transaction, in the order in which they are sent.
+/// The operations of one entity group transaction, in sending order.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionPlan {
     planned: Vec<PlannedOperation>,
@@ -54,12 +53,11 @@ pub(crate) struct TransactionPlan {
 }
 
 impl TransactionPlan {
-    /// Plans the transaction of these effects, in the caller's order. `read` has every list that they
-    /// change.
+    /// Plans the transaction of these effects in the caller's order. `read` must contain every list that they change.
     ///
     /// # Errors
     ///
-    /// Fails if two verbs write one row or take one key, or if a list is too large.
+    /// Fails if two verbs write the same row or take the same key, or if a list is too large.
     pub(crate) fn new(
         effects: &[impl AsRef<Effect>],
         read: &RowsRead,
@@ -84,7 +82,7 @@ impl TransactionPlan {
                 }
             }
         }
-        // After all primaries: the position of a failed operation then tells primaries from copies.
+        // After all primaries: the position of a failed operation then distinguishes primaries from copies.
         if !guards.has_mutation(Mutation::CopiesFirst) {
             transaction.add_all_copies(effects, &read.missing)?;
         }
@@ -110,7 +108,7 @@ impl TransactionPlan {
     ///
     /// # Errors
     ///
-    /// Fails if two verbs write one row.
+    /// Fails if two verbs write the same row.
     pub(crate) fn of_primaries(effects: &[impl AsRef<Effect>], guards: Guards) -> Result<Self> {
         let mut transaction = Self { guards, ..Self::default() };
         for (verb, effect) in effects.iter().enumerate() {
@@ -150,13 +148,13 @@ impl TransactionPlan {
         Ok(())
     }
 
-    /// Returns the operations in the order in which they are sent.
+    /// Returns the operations in sending order.
     pub(crate) fn planned_operations(&self) -> &[PlannedOperation] {
         &self.planned
     }
 
-    /// Fails with `TooLarge` if the transaction has more operations than the service takes, with so many
-    /// more to come.
+    /// Fails with `is_too_large` if the transaction, with this many operations to come, has more operations than
+    /// the service accepts.
     pub(crate) fn check_operation_count(&self, table: &str, to_come: usize) -> Result<()> {
         let operations = self.planned.len() + to_come;
         if operations <= BATCH_OPERATIONS {
@@ -169,7 +167,7 @@ impl TransactionPlan {
         Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
     }
 
-    /// Adds an operation on a row of the framework. The fence must be added last.
+    /// Adds an operation on one of the library's rows. The fence must be added last.
     pub(crate) fn push_framework_row(&mut self, role: Role, operation: Operation) {
         self.push(PlannedOperation { operation, role, stored_as: StoredAs::Framework });
     }
@@ -214,7 +212,7 @@ impl TransactionPlan {
             if !is_kept && !is_left {
                 let row = &copy.row;
                 let operation =
-                    // Without a condition: the primary's ETag protects its local copies.
+                    // Without a condition, because the primary's ETag protects its local copies.
                     Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
                 let stored_as = StoredAs::storage_kind_of_copy(effect.schema, copy.family);
                 self.join_with_earlier(PlannedOperation {
@@ -225,8 +223,8 @@ impl TransactionPlan {
                 .map_err(|earlier| taken(earlier, copy))?;
             }
         }
-        // A copy's key need not hold the primary's RowKey. The copy is written also if only that
-        // changes: a check that runs beside writers relies on one owner per version of a copy.
+        // A copy's key need not contain the primary's RowKey. Write the copy even if only the RowKey changes: a
+        // check during concurrent writes relies on one owner per version of a copy.
         let has_moved = effect
             .old
             .as_ref()
@@ -250,20 +248,18 @@ impl TransactionPlan {
         Ok(())
     }
 
-    /// Returns the position of the operation at which the transaction failed; `None` if the error is about
-    /// the transaction as a whole.
+    /// Returns the position of the operation that failed, or `None` if the error concerns the whole transaction.
     pub(crate) fn failed_position(&self, error: &Error) -> Option<usize> {
         // A transaction of one operation is sent as a single request, whose error has no position.
         error.failed_index().or_else(|| (self.planned.len() == 1).then_some(0))
     }
 
-    /// Returns the verb whose primary or copy the transaction failed at.
+    /// Returns the verb whose primary or copy failed the transaction.
     pub(crate) fn failed_verb(&self, error: &Error) -> Option<usize> {
         self.verb_at(self.failed_position(error)?)
     }
 
-    /// Returns the verb whose primary or copy the operation at this position writes; `None` for
-    /// rows of the framework.
+    /// Returns the verb whose primary or copy the operation at this position writes, or `None` for the library's rows.
     pub(crate) fn verb_at(&self, position: usize) -> Option<usize> {
         match self.planned.get(position)?.role {
             Role::Primary(verb)
@@ -279,14 +275,13 @@ impl TransactionPlan {
         }
     }
 
-    /// Adds an operation on a copy. If the transaction has an operation on that row already, joins
-    /// both: a key that one entity gives up and another takes becomes one replacement.
+    /// Adds an operation on a copy. If the transaction already has an operation on that row, combines both. A key
+    /// that one entity releases and another takes becomes one replacement.
     ///
     /// # Errors
     ///
-    /// Fails unless the two are the halves of such a replacement, or both delete the copy. The error
-    /// is the position of the verb whose entity has the key already; `None` if the row belongs to no
-    /// verb.
+    /// Fails unless the two are the halves of such a replacement, or both delete the copy. The error is the
+    /// position of the verb whose entity already has the key, or `None` if the row belongs to no verb.
     fn join_with_earlier(&mut self, later: PlannedOperation) -> Result<(), Option<usize>> {
         let is_inserted = self.guards.has_mutation(Mutation::FreedKeyInserted);
         let Some(earlier) = self.earlier_operation(later.operation.row().row_key()) else {
@@ -294,7 +289,7 @@ impl TransactionPlan {
             return Ok(());
         };
         let (row, verb, stored_as) = match (earlier.role, later.role) {
-            // One deletion serves both: a transaction names each row once.
+            // One deletion serves both, because a transaction may contain each row once.
             (Role::OldCopy, Role::OldCopy) => return Ok(()),
             (Role::OldCopy, Role::NewCopy(verb, _) | Role::KeptCopy(verb)) => {
                 (later.operation.row().clone(), verb, later.stored_as)
@@ -319,7 +314,7 @@ impl TransactionPlan {
                 _,
             ) => return Err(None),
         };
-        // Whatever the row holds: the deletion and the insertion became one write.
+        // Replace whatever the row contains: the deletion and the insertion became one write.
         let operation = match is_inserted {
             true => Operation::insert(row),
             false => Operation::insert_or_replace(row),
@@ -330,12 +325,12 @@ impl TransactionPlan {
 
     /// Returns the position of the operation on the row with this RowKey.
     pub(crate) fn position_of_row_key(&self, row_key: &str) -> Option<usize> {
-        // At most a hundred operations: a search of short keys is faster than a map of them.
+        // At most a hundred operations: searching them is faster than building a map.
         self.planned.iter().rposition(|planned| planned.operation.row().row_key() == row_key)
     }
 
-    /// Returns the ETag that a write gave the row at that position; for a part of a wide entity the
-    /// ETag of the whole entity.
+    /// Returns the ETag of the row at this position after a write. For a part of a wide entity, returns the ETag of
+    /// the whole entity.
     pub(crate) fn etag_at(&self, position: usize, written: &[Written]) -> Option<ETag> {
         let planned = self.planned.get(position)?;
         if let (Role::Primary(verb), Some((schema, _))) =
@@ -348,8 +343,8 @@ impl TransactionPlan {
         written.get(position)?.etag.clone()
     }
 
-    /// Returns the result of each verb: the store's answer for its primary. A verb that deletes one
-    /// row and writes another gets the answer for the written row.
+    /// Returns the result of each verb, which is the store's answer for its primary. A verb that deletes one row
+    /// and writes another gets the answer for the written row.
     pub(crate) fn answers_of_verbs(
         &self,
         verbs: usize,
@@ -359,7 +354,7 @@ impl TransactionPlan {
             matches!(planned.role, Role::Primary(verb) if verb == at)
                 && !planned.stored_as.is_wide()
         };
-        // One row each: the answers are those of the verbs, in their order.
+        // One row each: the answers correspond to the verbs in order.
         if self.planned.len() == verbs && self.planned.iter().enumerate().all(is_own) {
             return written.iter().cloned().map(Some).collect();
         }
@@ -386,8 +381,8 @@ fn have_same_key(a: &CopyRow, b: &CopyRow) -> bool {
     a.family.name == b.family.name && a.row.row_key() == b.row.row_key()
 }
 
-/// Returns the error for two entities of a transaction that take one key of an index. `holder` is
-/// the primary of the other entity.
+/// Returns the error for two entities of a transaction that take the same key of an index. `holder` is the other
+/// entity's primary.
 fn taken_by_two_entities(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
     let index = copy.family.name;
     let message = match holder {
@@ -406,7 +401,7 @@ fn taken_by_two_entities(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> E
     }
 }
 
-/// Returns the changes of local lists that effects cause, by the RowKey of the list's head.
+/// Returns the changes to local lists that effects cause, by the RowKey of the list's head row.
 pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, ListDelta> {
     let mut deltas: BTreeMap<String, ListDelta> = BTreeMap::new();
     for effect in effects {
@@ -423,7 +418,7 @@ pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, Li
         }
     }
     for delta in deltas.values_mut() {
-        // Removed by one entity and added by another: the id stays.
+        // Removed by one entity and added by another: keep the id.
         delta.remove.retain(|id| !delta.add.contains(id));
     }
     deltas.retain(|_, delta| !delta.is_empty());

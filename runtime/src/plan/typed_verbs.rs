@@ -1,4 +1,4 @@
-//! Makes the verbs of typed tables from the entities, patches and points that callers give.
+//! Builds the verbs of typed tables from the caller's entities, patches and points.
 
 use super::{
     TokenMaker,
@@ -13,8 +13,7 @@ use crate::{
     row::{ETag, Row, error_with_row_keys},
 };
 
-/// Returns the entity's rows. Fails with `Rejected` if the user's own `validate` refuses the
-/// entity.
+/// Returns the entity's rows. Fails with `is_rejected` if the user's `validate` refuses the entity.
 fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     if let Err(reason) = entity.check() {
         let error = Error::rejected(&format!("`{}`", E::SCHEMA.entity), reason);
@@ -30,7 +29,8 @@ fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
 ///
 /// # Errors
 ///
-/// `is_invalid` if the caller read none, and gave a value that has no keys, or `*`, which is no version.
+/// Fails with `is_invalid` if the caller read none and passed a value without valid keys, or the ETag `*`, which is
+/// not a version.
 fn loaded_entity<S>(stored: &Stored<S>) -> Result<EntityReadByCaller> {
     let (row, source) = (stored.row(), stored.source());
     if let RowSource::Caller = source {
@@ -69,13 +69,13 @@ pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Change> {
     Change::new(E::SCHEMA, Verb::InsertOrMerge(validated_rows(entity)?), None)
 }
 
-/// Plans to replace the entity under the ETag with which it was read.
+/// Plans to replace the entity under the ETag that was read.
 pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Change> {
     replace_row_by_entity(stored, &**stored)
 }
 
-/// Plans to replace a row by an entity, under the ETag with which the row was read. The row may
-/// have been read as another type, such as a set.
+/// Plans to replace a row by an entity, under the ETag that was read. The row may have been read as another type,
+/// such as a set.
 pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     stored: &Stored<S>,
     entity: &E,
@@ -84,12 +84,11 @@ pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     Change::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored)?, rows }, None)
 }
 
-/// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing
-/// changed.
+/// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing changed.
 pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Change>> {
     let rows =
         validated_rows(&**stored).map_err(|error| error_with_row_keys(stored.row(), error))?;
-    // Keys with tokens are compared once the tokens are made: such an entity is always written.
+    // Keys with tokens can only be compared once the tokens are made, so such an entity is always written.
     if !E::SCHEMA.has_key_tokens() {
         let unknown = E::SCHEMA.unknown_of(stored.row())?;
         if unknown.added_to_primary(rows.primary.clone())?.has_same_content(stored.row()) {
@@ -104,7 +103,7 @@ pub(crate) fn replace_any_version<E: TableEntity>(entity: &E) -> Result<Change> 
     Change::new(E::SCHEMA, Verb::ReplaceAny(validated_rows(entity)?), None)
 }
 
-/// Plans to set and remove properties under the ETag with which the entity was read.
+/// Plans to set and remove properties under the ETag that was read.
 pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Change> {
     let blobs = patch.take_blobs();
     let (set, remove) =
@@ -123,21 +122,19 @@ pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> 
     Change::new(E::SCHEMA, verb, Some(access))
 }
 
-/// Plans to delete the entity under the ETag with which it was read. The entity may have been read
-/// as another type, such as a set.
+/// Plans to delete the entity under the ETag that was read. The entity may have been read as another type, such as
+/// a set.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
     Change::new(E::SCHEMA, Verb::Delete(loaded_entity(stored)?), None)
 }
 
-/// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, a missing entity is
-/// an error.
+/// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, fails if the entity does not exist.
 pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Change> {
     let keys = row_of_bag(access.point()?, &Bag::new())?;
     Change::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
 }
 
-/// Returns the effect that replaces a stored entity of the type under its ETag, and keeps nothing
-/// of it.
+/// Returns the effect that replaces a stored entity of the type under its ETag and keeps none of its properties.
 pub(crate) fn replacement_effect(
     schema: &'static Schema,
     tokens: TokenMaker,
@@ -262,7 +259,7 @@ mod tests {
         assert_eq!(insert_or_replace(&copied).unwrap().needs(), reads);
         assert_eq!(super::replace(&stored(copied.clone(), 0)).unwrap().needs(), Needs::COPIES);
         assert_eq!(super::replace(&stored(copied, 1)).unwrap().needs(), reads);
-        // A merge of a property that no copy holds, without a read.
+        // A merge of a property that is in no copy, without a read.
         let at = Point::<Marked>::at("Sales", "c_01");
         let patch = super::patch_at::<Marked>(at.as_access(), Marked::patch().age(35).into());
         assert_eq!(patch.unwrap().needs(), Needs::EXPIRY);

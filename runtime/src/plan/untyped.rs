@@ -8,11 +8,11 @@ use crate::{
     row::Row,
 };
 
-/// Plans to replace an untyped row under the ETag with which it was read.
+/// Plans to replace an untyped row under the ETag that was read.
 ///
 /// # Errors
 ///
-/// `is_invalid` if the keys of the entity changed.
+/// Fails with `is_invalid` if the keys of the entity changed.
 pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Change> {
     refuse_changed_keys(stored, entity)?;
     let row = entity.row_to_replace()?;
@@ -20,8 +20,8 @@ pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Resu
     Ok(on_row(replace, Some(row)))
 }
 
-/// Refuses an untyped entity whose keys were changed after it was read.
-// Its type is unknown, and so are the rows that its keys derive: such an entity cannot be renamed.
+/// Refuses an untyped entity whose keys were changed after it was read. Its type is unknown, and so are the rows
+/// that its keys derive, which makes a rename impossible.
 pub(crate) fn refuse_changed_keys<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<()> {
     if (stored.partition_key(), stored.row_key()) == (entity.partition_key(), entity.row_key()) {
         return Ok(());
@@ -44,7 +44,7 @@ pub(crate) fn insert_or_replace_row(row: Row) -> Change {
     on_row(Operation::insert_or_replace(row.clone()), Some(row))
 }
 
-/// Plans the deletion of an untyped row under the ETag with which it was read.
+/// Plans the deletion of an untyped row under the ETag that was read.
 pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Change> {
     let (partition_key, row_key) = (stored.partition_key(), stored.row_key());
     let guard = Condition::unchanged(stored.row())?;

@@ -1,4 +1,4 @@
-//! The verbs of typed tables as data, and the operations that each amounts to.
+//! The verbs of typed tables as data, and the operations of each.
 
 use super::effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_of_bag};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     row::Row,
 };
 
-/// A write of one entity of a declared type, as the caller asked for it.
+/// The caller's request to write one entity of a declared type.
 #[derive(Debug, Clone)]
 pub(crate) enum Verb {
     Insert(EntityRows),
@@ -33,22 +33,21 @@ pub(crate) enum Verb {
         loaded: EntityReadByCaller,
         patch: PropertyChanges,
     },
-    /// Sets and removes properties of a stored entity whatever its ETag. `keys` is a row with the
-    /// keys alone.
+    /// Sets and removes properties of a stored entity, whatever its ETag. `keys` is a row with only keys.
     PatchAt {
         keys: Row,
         patch: PropertyChanges,
     },
     /// Deletes the entity that was read.
     Delete(EntityReadByCaller),
-    /// Deletes a stored entity whatever its ETag. `keys` is a row with the keys alone.
+    /// Deletes a stored entity, whatever its ETag. `keys` is a row with only keys.
     DeleteAt {
         keys: Row,
         must_exist: bool,
     },
 }
 
-/// Reaction to a change of the entity between its read and the commit.
+/// How to react if the entity changes between its read and the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRace {
     /// Read the entity again and plan the write again.
@@ -58,11 +57,11 @@ pub(crate) enum OnRace {
 }
 
 impl Verb {
-    /// Returns whether the verb has to read the stored primary first, and how to react if another
-    /// writer changes the entity after that read. Returns `None` if no read is needed.
+    /// Returns how to react if another writer changes the stored primary after the verb has read it. Returns `None`
+    /// if the verb needs no read.
     pub(super) fn reaction_to_race(&self, planner: &Planner) -> Result<Option<OnRace>> {
         let is_blind = match self {
-            // An insert fails where the entity exists, so that it overwrites nothing unread.
+            // An insertion fails if the entity exists, so it never overwrites anything unread.
             Self::Insert(_) => true,
             Self::InsertOrReplace(_) | Self::ReplaceAny(_) | Self::DeleteAt { .. } => {
                 planner.can_write_unread()
@@ -75,10 +74,11 @@ impl Verb {
             | Self::Delete(loaded) => {
                 let is_known = match loaded.source {
                     RowSource::Primary => true,
-                    // It does not hold the ETag of its primary.
+                    // A copy does not contain its primary's ETag.
                     RowSource::Copy(_) => false,
                     RowSource::Caller => {
-                        // No version has a strong one: a read tells so, where a store would refuse its form.
+                        // No version has a strong ETag. A read reveals this, but the store would refuse the ETag's
+                        // form.
                         loaded.row.etag().is_some_and(|etag| etag.is_weak())
                             && self.can_trust_caller(planner)
                     }
@@ -89,7 +89,7 @@ impl Verb {
         Ok((!is_blind).then_some(OnRace::ReadAgain))
     }
 
-    /// Returns whether the verb needs no more of the stored entity than the keys and the ETag that the caller gave.
+    /// Returns whether the verb needs nothing of the stored entity except the keys and the ETag from the caller.
     fn can_trust_caller(&self, planner: &Planner) -> bool {
         match self {
             Self::Replace { .. } => planner.can_replace_under_etag(),
@@ -98,8 +98,8 @@ impl Verb {
         }
     }
 
-    /// Returns a row with the keys of the primary that the verb reads. Called only for a verb that reads
-    /// before it writes. The row may be that of the new entity: only its keys count.
+    /// Returns a row with the keys of the primary that the verb reads. Only called for a verb that reads before it
+    /// writes. The row may belong to the new entity, because only its keys matter.
     pub(super) fn keys_to_read(&self, planner: &Planner) -> Result<Row> {
         match self {
             Self::Insert(rows)
@@ -138,7 +138,7 @@ impl Verb {
             Self::Delete(loaded) => planner.delete(&loaded.row)?,
             Self::PatchAt { keys, patch } => {
                 let row = row_of_bag(keys.keys(), &patch.set)?;
-                // `Any` demands an existing entity: without a condition, a merge would insert one.
+                // `Any` requires an existing entity. Without a condition, a merge would insert one.
                 planner.primary_only(Operation::merge(row, Condition::Any), None)
             }
             Self::DeleteAt { keys, .. } => {
@@ -149,8 +149,7 @@ impl Verb {
         })
     }
 
-    /// Returns the effect of a verb on the stored primary; `None` stands for an entity that is not
-    /// stored.
+    /// Returns the effect of a verb on the stored primary, or on `None` if the entity is not stored.
     pub(super) fn effect_on(&self, planner: &Planner, current: Option<&Row>) -> Result<Effect> {
         match (self, current) {
             (Self::Insert(rows), _)
@@ -186,7 +185,7 @@ impl Verb {
         }
     }
 
-    /// Returns the primary of the entity that the caller gave; `None` for a patch and a deletion.
+    /// Returns the primary of the entity from the caller, or `None` for a patch and a deletion.
     pub(super) fn given_primary(&self) -> Option<&Row> {
         match self {
             Self::Insert(rows)
@@ -201,8 +200,8 @@ impl Verb {
         }
     }
 
-    /// Returns the verb with blind tokens in its rows and keys. `at` is the access path that the
-    /// caller gave; `None` if the caller gave an entity.
+    /// Returns the verb with blind tokens added to its rows and keys. `at` is the access path from the caller, or
+    /// `None` if the caller passed an entity.
     pub(super) fn with_tokens(self, planner: &Planner, at: Option<&Access>) -> Result<Self> {
         let apply = |rows| planner.tokens.fill_key_tokens_of_rows(planner.schema, rows);
         let keys = |keys: Row| match at {
@@ -223,7 +222,7 @@ impl Verb {
             Self::DeleteAt { keys: old, must_exist } => {
                 Self::DeleteAt { keys: keys(old)?, must_exist }
             }
-            // The keys of a loaded entity have their tokens already.
+            // The keys of a loaded entity already have their tokens.
             Self::Patch { .. } | Self::Delete(_) => self,
         })
     }

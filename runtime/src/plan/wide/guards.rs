@@ -1,5 +1,5 @@
-//! Joins the ETags of parts into the ETag of their wide entity, and splits it again, so that each
-//! part is written under its own ETag.
+//! Joins the ETags of parts into the ETag of their wide entity, and splits it again. Each part is then written
+//! under its own ETag.
 
 use crate::{
     batch::{Condition, Written},
@@ -8,7 +8,7 @@ use crate::{
     row::ETag,
 };
 
-/// Stands for the ETag of a missing part in the joined ETag of a torn entity.
+/// Replaces the ETag of a missing part in the joined ETag of a torn entity.
 pub(super) const MISSING: &str = "-";
 
 /// The condition of a write on one part.
@@ -31,9 +31,8 @@ impl PartCondition {
     }
 }
 
-/// Splits the ETag of a joined row into what it says of each part. An entity of an older version may
-/// have another number of them.
-// The service's ETags hold no spaces.
+/// Splits the ETag of a joined row into the conditions of its parts. An entity of an older version may have a
+/// different number of parts. The service's ETags contain no spaces.
 pub(super) fn split_etag_by_part(
     schema: &'static Schema,
     etag: &ETag,
@@ -50,7 +49,7 @@ pub(super) fn split_etag_by_part(
     Err(incomplete_etag_error(schema, guards.len()))
 }
 
-/// Returns the error for an ETag that was read from some parts of a wide entity and not from all.
+/// Returns the error for an ETag that was read from only some parts of a wide entity.
 pub(super) fn incomplete_etag_error(schema: &Schema, found: usize) -> Error {
     let message = format!(
         "the ETag is of {found} of the entity's {} rows: read the whole entity before it is written",
@@ -59,21 +58,21 @@ pub(super) fn incomplete_etag_error(schema: &Schema, found: usize) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-/// Joins the ETags of a wide entity's parts to the entity's ETag. Returns `None` if a part has none.
+/// Joins the ETags of a wide entity's parts into the entity's ETag. Returns `None` if a part has none.
 pub(super) fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<ETag> {
     let texts: Option<Vec<String>> = etags.map(|etag| etag.map(|etag| etag.to_string())).collect();
     texts.map(|texts| ETag::from(texts.join(" ").as_str()))
 }
 
-/// Joins the store's answers for the rows of an entity into the answer for the entity. The joined
-/// answer has no ETag if not all parts were written.
+/// Joins the store's answers for an entity's rows into one answer for the entity. The joined answer has no ETag
+/// unless all parts were written.
 pub(crate) fn join_part_answers(
     schema: Option<&'static Schema>,
     answers: &[&Written],
 ) -> Option<Written> {
     let last = (*answers.last()?).clone();
     let Some(schema) = schema.filter(|schema| schema.is_wide()) else { return Some(last) };
-    // The ETag of some parts cannot guard a write of the whole entity.
+    // The ETag of some parts cannot protect a write of the whole entity.
     let is_whole = answers.len() == schema.parts.len();
     let etag = joined_etag(answers.iter().map(|answer| answer.etag.clone()));
     Some(Written {

@@ -1,4 +1,4 @@
-//! Joins the parts of a wide entity into its one row.
+//! Joins the parts of a wide entity into one row.
 
 use super::{
     guards::joined_etag,
@@ -16,21 +16,20 @@ use crate::{
 pub(crate) enum JoinedRow {
     /// None of the rows exists.
     Absent,
-    /// The joined row: one write wrote all parts that were read.
+    /// The joined row. All parts that were read come from one write.
     Whole(Row),
-    /// The row under the key of a part is of another type.
+    /// The row with the key of a part has another type.
     Foreign(Row),
     /// The part with this number is missing, or was not written together with the others.
     Torn(usize),
 }
 
-/// Joins the parts of the entity with these keys, in the order of their numbers. The version that
-/// wrote the first part found determines the layout. If not all parts were read, the ETag is joined from
-/// the parts that were read.
+/// Joins the parts of the entity with these keys, in order of their numbers. The version that wrote the first
+/// existing part determines the layout. If only some parts were read, the ETag is joined from those parts.
 ///
 /// # Errors
 ///
-/// `is_corrupt` for a damaged row.
+/// Fails with `is_corrupt` for a damaged row.
 pub(crate) fn join_parts(
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
@@ -41,7 +40,7 @@ pub(crate) fn join_parts(
     let mut writer = None;
     for (part, row) in parts {
         let Some(row) = row else { continue };
-        // No part of the entity has a higher number than the writer knows.
+        // The entity has no part with a number that its writer does not know.
         if writer.is_some_and(|writer: &'static Schema| *part > writer.parts.len()) {
             continue;
         }
@@ -57,7 +56,7 @@ pub(crate) fn join_parts(
         return Ok(JoinedRow::Absent);
     };
     let is_found = |part: usize| rows.iter().any(|(found, _)| *found == part);
-    // The caller chose the parts by the layout of this version.
+    // The caller chose the parts according to this version's layout.
     let asked: Vec<usize> = match writer.is_same_type(schema) {
         true => parts.iter().map(|(part, _)| *part).collect(),
         false => (1..=writer.parts.len()).collect(),
@@ -72,10 +71,9 @@ pub(crate) fn join_parts(
     build_joined_row(writer, (partition_key, row_key), &rows).map(JoinedRow::Whole)
 }
 
-/// Returns the first part whose property `PARTS` (number of parts and generation) differs from that
-/// of the first row. Returns the first row's part if `PARTS` there is missing, or names another
-/// number of parts than the version has. Returns `None` if all parts belong together, and for a
-/// single row.
+/// Returns the first part whose property `PARTS` (number of parts and generation) differs from the first row's.
+/// Returns the first row's part if `PARTS` is missing there, or contains a different number of parts than the
+/// version has. Returns `None` if all parts belong together, and for a single row.
 fn part_of_other_generation(
     schema: &Schema,
     first: &Row,
@@ -107,7 +105,7 @@ pub(super) fn build_joined_row(
     let mut joined = Row::build(partition_key, row_key);
     joined.put(discriminator, ValueRef::String(schema.marker));
     let mut finder = PartFinder::new(schema);
-    // Properties are copied as they are encoded: who reads the joined row checks their values.
+    // Copy properties in encoded form. The reader of the joined row checks their values.
     joined.reserve_bytes(rows.iter().map(|(_, row)| row.as_bytes().len()).sum());
     let mut strays: Vec<(&str, &[u8])> = Vec::new();
     let mut unknown: Vec<(&str, usize)> = Vec::new();
@@ -131,8 +129,8 @@ pub(super) fn build_joined_row(
             }
         }
     }
-    // A program with another layout has stored a declared property in another part. The value in
-    // the part that declares the property wins if both exist.
+    // A program with another layout has stored a declared property in another part. If both exist, the value in the
+    // part that declares the property wins.
     for (at, (name, encoded)) in strays.iter().enumerate() {
         let own = finder.part_of_property(name);
         let own = rows.iter().find(|(part, _)| Some(*part) == own);

@@ -1,4 +1,4 @@
-//! Rewrites conditions on RowKeys so that all parts of a wide entity meet them, or none.
+//! Rewrites conditions on RowKeys so all or none of a wide entity's parts meet them.
 
 use std::ops::Bound;
 
@@ -10,10 +10,9 @@ use crate::{
     filter::{Comparison, Filter},
 };
 
-/// Adjusts RowKey bounds that are keys of part 1, so that all parts of an entity are selected or
-/// none.
+/// Adjusts RowKey bounds that are keys of part 1, to select all or none of an entity's parts.
 pub(crate) fn bounds_with_all_parts(schema: &'static Schema, keys: &Keys) -> Keys {
-    // A RowKey that is no entity's has no further parts.
+    // A RowKey that does not belong to an entity has no other parts.
     let last = |key: &str| {
         row_key_of_part(key, maximum_parts_of_versions(schema)).unwrap_or_else(|_| key.to_owned())
     };
@@ -28,8 +27,8 @@ pub(crate) fn bounds_with_all_parts(schema: &'static Schema, keys: &Keys) -> Key
     Keys { rows: RowKeys::between(lower, upper), ..keys.clone() }
 }
 
-/// Rewrites the filter's comparisons with RowKeys of part 1, so that all parts of an entity meet
-/// each comparison or none does.
+/// Rewrites the filter's comparisons with RowKeys of part 1, to make all or none of an entity's parts meet each
+/// comparison.
 pub(crate) fn condition_on_all_parts(schema: &'static Schema, filter: &Filter) -> Filter {
     let each = |one: &Filter| condition_on_all_parts(schema, one);
     let Filter::Compare { property, comparison, value } = filter else {

@@ -1,7 +1,7 @@
-//! Splits a wide entity over its rows, its parts, and joins them again.
+//! Splits a wide entity into its rows (the parts), and joins them again.
 //!
-//! Above the store a wide entity is one row: the keys of part 1, the properties of all parts, and an
-//! ETag made of all parts' ETags. Only this folder knows how parts are named and laid out.
+//! Above the store, a wide entity is a single row with the keys of part 1, the properties of all parts, and an ETag
+//! made from the ETags of all parts. Only this folder knows the names and the layout of parts.
 
 mod layout;
 mod guards;

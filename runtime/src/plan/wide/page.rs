@@ -15,11 +15,11 @@ use crate::{
     row::Row,
 };
 
-/// Returns a row of one part as a row of the entity: with the keys of part 1 and the entity's type.
+/// Returns a part's row as a row of the entity, with the keys of part 1 and the entity's type.
 ///
 /// # Errors
 ///
-/// `is_corrupt` for a damaged row.
+/// Fails with `is_corrupt` for a damaged row.
 pub(crate) fn part_as_entity_row(schema: &'static Schema, row: Row, part: usize) -> Result<Row> {
     let keys = first_key_and_part_number(row.row_key()).filter(|(_, found)| *found == part);
     let Some((row_key, _)) = keys else { return Ok(row) };
@@ -42,8 +42,8 @@ pub(crate) fn part_as_entity_row(schema: &'static Schema, row: Row, part: usize)
 pub(crate) enum PageItem {
     /// A whole entity, a row of another type, or an error.
     Ready(Result<Row>),
-    /// The entity with these keys has rows outside of the page, or is torn. `first_part` is the lowest number
-    /// of its parts in the page.
+    /// The entity with these keys has rows outside the page, or is torn. `first_part` is the lowest number of its
+    /// parts in the page.
     Incomplete { partition_key: String, row_key: String, first_part: usize },
 }
 
@@ -51,14 +51,13 @@ pub(crate) enum PageItem {
 struct Group {
     partition_key: String,
     row_key: String,
-    /// The lowest number of the entity's parts in the page, errors included.
+    /// The lowest number of the entity's parts in the page, including errors.
     first_part: usize,
     parts: Vec<(usize, Option<Row>)>,
     error: Option<Error>,
 }
 
-/// Joins the rows of a page that are parts of one entity. Each entity stands where its first row
-/// does.
+/// Joins the rows of a page that are parts of one entity. Each entity is in the place of its first row.
 pub(crate) fn join_parts_in_page(schema: &'static Schema, rows: Vec<Result<Row>>) -> Vec<PageItem> {
     let mut places: Vec<std::result::Result<usize, Result<Row>>> = Vec::with_capacity(rows.len());
     let mut groups: Vec<Group> = Vec::new();
@@ -101,7 +100,7 @@ impl Group {
         if let Some(error) = error {
             return match first_part {
                 1 => PageItem::Ready(Err(error)),
-                // The page with part 1 may have returned the error already.
+                // The page with part 1 may have already returned the error.
                 _ => PageItem::Incomplete { partition_key, row_key, first_part },
             };
         }
@@ -115,8 +114,8 @@ impl Group {
     }
 }
 
-/// Returns the keys of the entity that a row belongs to, and the number of the row's part. For an
-/// error it uses the keys that the error names. Returns `None` for a row of another type.
+/// Returns the keys of the entity that a row belongs to, and the number of the row's part. For an error, uses the
+/// keys in the error. Returns `None` for a row of another type.
 fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, String, usize)> {
     let (partition_key, row_key) = match row {
         Ok(row) => row.keys(),

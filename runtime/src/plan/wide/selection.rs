@@ -1,4 +1,4 @@
-//! Tells which parts of a wide entity a read needs, by the properties that it returns and compares.
+//! Determines which parts of a wide entity a read needs, from the properties that it returns and compares.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,11 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// The system property that every row has and that is asked for with each row.
+/// The system property that every row has and that is requested with each row.
 const TIMESTAMP: &str = "Timestamp";
 
-/// Returns the parts that store the properties of these names. A property that the type does not
-/// declare is taken for one of part 1. Keys, the discriminator and `PARTS` add no part, since every
-/// part has them.
+/// Returns the parts that store the properties with these names. An undeclared property counts as one of part 1.
+/// Keys, the discriminator and `PARTS` add no part, because every part has them.
 pub(crate) fn parts_with(
     schema: &'static Schema,
     names: impl IntoIterator<Item = impl AsRef<str>>,
@@ -30,7 +29,8 @@ pub(crate) fn parts_with(
     parts.collect()
 }
 
-/// Returns which parts of a wide entity a point read needs for the selected properties; `None` for all parts.
+/// Returns which parts of a wide entity a point read needs for the selected properties. `select` is `None` for all
+/// properties.
 pub(crate) fn part_numbers_to_read(
     schema: &'static Schema,
     select: Option<&[String]>,
@@ -47,14 +47,14 @@ pub(crate) fn part_numbers_to_read(
     parts
 }
 
-/// Returns the parts that store the properties that a read selects. The Timestamp adds no part,
-/// since every row has it.
+/// Returns the parts that store the properties that a read selects. The Timestamp adds no part, because every row
+/// has it.
 fn stored_parts(schema: &'static Schema, names: &[String]) -> BTreeSet<usize> {
     parts_with(schema, names.iter().filter(|name| *name != TIMESTAMP))
 }
 
-/// Returns the names and `PARTS`, the property of each part that names the write of all parts: by it the
-/// reader of a `$select` sees whether the parts belong together.
+/// Returns the names and also `PARTS`, the property with the id of the last write of all parts. A reader with
+/// `$select` needs it to see whether the parts belong together.
 pub(crate) fn names_with_generation(names: &[String]) -> Vec<String> {
     names.iter().cloned().chain([PARTS.to_owned()]).collect()
 }
@@ -62,20 +62,20 @@ pub(crate) fn names_with_generation(names: &[String]) -> Vec<String> {
 /// The rows that a query of a wide entity reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartsRead {
-    /// All parts of each entity, which come joined.
+    /// All parts of each entity, joined.
     All,
     /// Only the part with this number, of each entity.
     One(usize),
 }
 
-/// Returns whether a query reads all parts of each entity or only one. `select` names the
-/// properties that it returns, `None` for all; `conditions` names those that its filter compares. A
-/// query of entities that expire reads part 1, which says when they are over.
+/// Returns whether a query reads all parts of each entity or only one. `select` contains the properties that it
+/// returns, or is `None` for all. `conditions` contains the properties that its filter compares. A query of
+/// entities that can expire reads part 1, which has the time of expiry.
 ///
 /// # Errors
 ///
-/// `is_invalid`, naming property and part, if the filter compares a property and the query reads
-/// more parts than the one that stores it, or if an older version may store it elsewhere.
+/// Fails with `is_invalid`, the property and its part if the filter compares a property and the query reads other
+/// parts than the one that stores it, or if an older version may store it elsewhere.
 pub(crate) fn parts_read(
     schema: &'static Schema,
     select: Option<&[String]>,
@@ -85,7 +85,7 @@ pub(crate) fn parts_read(
         Some(names) => stored_parts(schema, names),
         None => (1..=schema.parts.len()).collect(),
     };
-    // Part 1 says when the entity expires.
+    // Part 1 has the time of expiry.
     if schema.can_expire() {
         parts.insert(1);
     }

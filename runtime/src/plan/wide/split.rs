@@ -14,18 +14,18 @@ use crate::{
     row::{ETag, Row, RowBuilder, property_name_from_utf8},
 };
 
-/// Returns the operations on the parts that an operation on a joined row amounts to. An operation on
-/// an entity of one row stays as it is. `generation` is new in each transaction. `found` holds the
-/// ETags of parts by RowKey, `None` for one that does not exist, where a deletion without an ETag
-/// met an entity that lacks parts: only the parts that were found are deleted, under their ETags.
+/// Splits an operation on a joined row into operations on its parts. An operation on an entity of one row is
+/// returned unchanged. `generation` must be new in each transaction. `found` contains the ETags of parts by RowKey,
+/// or `None` for a missing part. It is used if a deletion without an ETag found an entity that lacks parts: only
+/// existing parts are deleted, under their ETags.
 ///
-/// A row of an older version is laid out as that version does. The ETag may be of an entity with
-/// another number of parts than the row: then surplus parts of the entity are deleted, and parts
-/// that the entity lacks are written.
+/// A row of an older version has that version's layout. The ETag may belong to an entity with a different number of
+/// parts than the row. Surplus parts of the entity are then deleted, and missing parts are written.
 ///
 /// # Errors
 ///
-/// `is_invalid` if the entity was not read with all of its parts, and for keys of no wide entity.
+/// Fails with `is_invalid` if the entity was not read with all of its parts, and for keys that do not belong to a
+/// wide entity.
 pub(crate) fn split_operation(
     schema: Option<&'static Schema>,
     operation: &Operation,
@@ -70,9 +70,9 @@ pub(crate) fn split_operation(
             (Verb::Insert, _) => Operation::insert(part),
             (Verb::InsertOrReplace, _) => Operation::insert_or_replace(part),
             (Verb::InsertOrMerge, _) => Operation::insert_or_merge(part),
-            // The entity exists if part 1 does. A missing part is written anew.
+            // The entity exists if part 1 does. Write a missing part.
             (Verb::Replace, _) if is_blind && at > 0 => Operation::insert_or_replace(part),
-            // The stored entity has fewer parts. The guards of these keep this one as it is too.
+            // The stored entity has fewer parts. Their conditions protect this part too.
             (Verb::Replace, None) => Operation::insert_or_replace(part),
             (Verb::Replace, Some(PartCondition::Missing)) => Operation::insert(part),
             (Verb::Replace, Some(guard)) => Operation::replace(part, guard.write_condition()),
@@ -82,7 +82,7 @@ pub(crate) fn split_operation(
             }
         });
     }
-    // The entity was stored by a version with more parts, whose rows are left over now.
+    // The entity was stored by a version with more parts. Delete the surplus rows.
     for (at, guard) in guards.iter().enumerate().skip(count) {
         if !matches!(guard, PartCondition::Missing) {
             let key = row_key_of_part(row_key, at + 1)?;
@@ -92,7 +92,7 @@ pub(crate) fn split_operation(
     Ok(operations)
 }
 
-/// Returns the deletions of an entity's parts. `found` is as in [`split_operation`].
+/// Returns the deletions of an entity's parts. For `found`, see [`split_operation`].
 fn delete_parts(
     (partition_key, row_key): (&str, &str),
     guards: &[PartCondition],
@@ -102,7 +102,7 @@ fn delete_parts(
     for (at, guard) in guards.iter().enumerate() {
         let key = row_key_of_part(row_key, at + 1)?;
         let condition = match (guard, found.get(&key)) {
-            // The deletion of a missing row would fail the whole transaction.
+            // Deleting a missing row would fail the whole transaction.
             (PartCondition::Missing, _) | (PartCondition::Any, Some(None)) => continue,
             (PartCondition::Any, Some(Some(etag))) => Condition::Match(etag.clone()),
             (guard, _) => guard.write_condition(),
@@ -112,8 +112,8 @@ fn delete_parts(
     Ok(operations)
 }
 
-/// Returns whether an operation deletes an entity's parts whatever their ETags, so that a part that is
-/// missing does not matter.
+/// Returns whether an operation deletes an entity's parts whatever their ETags, in which case missing parts do not
+/// matter.
 pub(crate) fn can_ignore_missing_parts(
     schema: Option<&'static Schema>,
     operation: &Operation,
@@ -123,7 +123,7 @@ pub(crate) fn can_ignore_missing_parts(
         && operation.verb() == Verb::Delete
 }
 
-/// The properties of a joined row, part by part.
+/// The properties of a joined row, by part.
 struct RowsOfParts {
     rows: Vec<RowBuilder>,
     /// The parts that have a property of the joined row.
@@ -166,14 +166,14 @@ impl RowsOfParts {
     }
 }
 
-/// Returns the number of the part that stores a property that the type does not declare. `text` is
-/// the value of `PARTS` in the joined row; a property that it does not name is in part 1.
+/// Returns the number of the part that stores an undeclared property. `text` is the value of `PARTS` in the joined
+/// row. A property that is not in it is in part 1.
 fn part_of_unknown_property(text: &str, name: &str) -> usize {
     let found = text.split(' ').find_map(|each| each.strip_prefix(name)?.strip_prefix(':'));
     found.and_then(|part| part.parse().ok()).filter(|part| *part > 0).unwrap_or(1)
 }
 
-/// Marks those properties of a part as stored encrypted that are marked so in the joined row.
+/// Marks the properties of a part as stored encrypted that are marked in the joined row.
 fn mark_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) -> Row {
     let mut finder = PartFinder::new(schema);
     let mut names: Vec<Box<str>> = Vec::new();

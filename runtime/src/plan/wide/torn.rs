@@ -1,4 +1,4 @@
-//! Joins what is left of a wide entity after another program deleted or replaced one of its parts.
+//! Joins the remaining parts of a wide entity after another program deleted or replaced one of them.
 
 use super::{
     guards::MISSING,
@@ -15,12 +15,12 @@ use crate::{
 /// The value of `PARTS` in the joined row of a torn entity.
 const TORN: &str = "torn";
 
-/// Joins the parts that are left of a torn entity, whichever write they are of. The ETag says which
-/// parts are missing. Returns `None` if none is left.
+/// Joins the remaining parts of a torn entity, whichever writes they come from. The ETag shows which parts are
+/// missing. Returns `None` if none is left.
 ///
 /// # Errors
 ///
-/// `is_corrupt` for a damaged row.
+/// Fails with `is_corrupt` for a damaged row.
 pub(crate) fn join_torn(
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
@@ -48,7 +48,7 @@ pub(crate) fn join_torn(
     }
     torn.put(PARTS, ValueRef::String(TORN));
     let last = rows.last().map_or(0, |(part, _)| *part);
-    // As many as a version has.
+    // As many as some version has.
     let counts = schema.versions().map(|version| version.parts.len());
     let count = counts.filter(|count| *count >= last).min().unwrap_or(last);
     let etags = (1..=count).map(|part| {
@@ -61,13 +61,12 @@ pub(crate) fn join_torn(
     Ok(Some(torn.with_etag(ETag::from(etag.as_str()))))
 }
 
-/// Returns whether a joined row has lost parts: the entity is torn, since only some of its parts are stored.
+/// Returns whether a joined row belongs to a torn entity, of which only some parts are stored.
 pub(crate) fn is_torn(joined: &Row) -> bool {
     matches!(joined.get(PARTS), Ok(Some(ValueRef::String(TORN))))
 }
 
-/// Returns the error for a torn wide entity: its part `part` is missing, or was not written together
-/// with the other parts.
+/// Returns the error for a torn wide entity: part `part` is missing, or was not written together with the others.
 pub(crate) fn torn_error(
     schema: &'static Schema,
     (partition_key, row_key): (&str, &str),
