@@ -14,6 +14,7 @@
 
 mod access;
 mod conformance;
+mod delegation;
 mod emulator;
 mod blobs;
 mod scripted_http;

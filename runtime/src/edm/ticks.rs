@@ -55,6 +55,16 @@ impl Ticks {
         self.0 % Self::PER_SECOND
     }
 
+    /// Returns the time as text in whole seconds, such as `2024-01-31T12:00:00Z`. A fraction is cut off.
+    #[cfg(feature = "azure-wire")]
+    pub(crate) fn to_text_in_seconds(self) -> String {
+        let text = self.to_string();
+        match text.split_once('.') {
+            Some((seconds, _)) => format!("{seconds}Z"),
+            None => text,
+        }
+    }
+
     /// Returns the time that is `within` ticks after midnight UTC of `date`. Returns `None` outside
     /// the years 1 to 9999.
     pub(crate) fn from_date_and_ticks(date: Date, within: i64) -> Option<Self> {

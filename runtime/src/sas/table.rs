@@ -1,6 +1,6 @@
 //! Defines [`TableSas`], a signature for one table or some of its rows.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use time::OffsetDateTime;
 
@@ -9,11 +9,11 @@ use super::{
     bounds::{self, RangeEnd},
     letters::letters,
     terms::{Terms, terms},
-    token::{VERSION, invalid_signature_terms_error, query_string_of_members},
+    token::{DELEGATED_VERSION, VERSION, invalid_signature_terms_error, query_string_of_members},
 };
 use crate::{
     access::Keys,
-    backend::azure::AccountKey,
+    backend::azure::{AccountKey, UserDelegationKey},
     entity::{Access, Path, TableEntity, dated::check_home_table, home::table_of_path},
     error::Result,
     key::Family,
@@ -216,44 +216,103 @@ impl TableSas {
     /// is before the start, and if a signature without a policy permits nothing or has no end.
     pub fn sign(&self, key: &AccountKey) -> Result<SasToken> {
         self.check_permissions()?;
+        let text = self.text_to_sign(key.account(), &[&self.policy], VERSION);
+        Ok(self.token(VERSION, &[("si", &*self.policy)], &key.sign_text(&text)))
+    }
+
+    /// Makes the signature with a key of an identity, a [`UserDelegationKey`]. No request is sent.
+    ///
+    /// ```no_run
+    /// # async fn example(client: entable::Client) -> entable::Result<()> {
+    /// use entable::sas::{TablePermissions, TableSas};
+    /// use time::{Duration, OffsetDateTime};
+    ///
+    /// // The client of an identity, `AzureOptions::from_token_credential(..)`.
+    /// let now = OffsetDateTime::now_utc();
+    /// let key = client.user_delegation_key(now - Duration::minutes(5)..now + Duration::DAY).await?;
+    /// let sas = TableSas::new("Staff").permissions(TablePermissions::READ);
+    /// let url = sas.expires(key.expires()).sign_delegated(&key)?.to_url(&client.table_url("Staff")?);
+    /// assert!(url.contains("&skoid="));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`sign`](Self::sign), and with `is_invalid` for a stored access policy, which only
+    /// signatures with the account's key can name, and for a signature that is valid before or after the
+    /// key.
+    pub fn sign_delegated(&self, key: &UserDelegationKey) -> Result<SasToken> {
+        self.check_permissions()?;
+        self.check_within_key(key)?;
+        let mut lines: Vec<&str> = key.members.iter().map(|(_, value)| &**value).collect();
+        // The tenant and the object id of the one user who may use the signature, for signatures that
+        // name one.
+        lines.extend(["", ""]);
+        let text = self.text_to_sign(key.account(), &lines, DELEGATED_VERSION);
+        let members = key.members.each_ref().map(|(name, value)| (*name, &**value));
+        Ok(self.token(DELEGATED_VERSION, &members, &key.key.sign_text(&text)))
+    }
+
+    /// Returns the text that is signed. `key_lines` says which key or stored policy is used.
+    fn text_to_sign(&self, account: &str, key_lines: &[&str], version: &str) -> String {
         let terms = &self.terms;
-        let (starts, expires) = (terms.starts(), terms.expires());
-        let permissions = self.permissions.letters();
+        let (permissions, starts, expires) =
+            (self.permissions.letters(), terms.starts(), terms.expires());
         // The service signs the table's name in lower case, whatever its case in `tn`.
-        let resource = format!("/table/{}/{}", key.account(), self.table.to_ascii_lowercase());
+        let resource = format!("/table/{account}/{}", self.table.to_ascii_lowercase());
         let (spk, srk) = bound_keys(self.from.as_ref());
         let (epk, erk) = bound_keys(self.to.as_ref());
-        let text = [
-            &permissions,
-            &starts,
-            &expires,
-            &*resource,
-            &self.policy,
-            &terms.ip,
-            terms.protocol,
-            VERSION,
-            spk,
-            srk,
-            epk,
-            erk,
-        ]
-        .join("\n");
-        let query = query_string_of_members(&[
-            ("sv", VERSION),
-            ("tn", &self.table),
-            ("sp", &permissions),
-            ("st", &starts),
-            ("se", &expires),
-            ("sip", &terms.ip),
+        let mut lines = vec![&*permissions, &*starts, &*expires, &*resource];
+        lines.extend(key_lines);
+        lines.extend([&*terms.ip, terms.protocol, version, spk, srk, epk, erk]);
+        lines.join("\n")
+    }
+
+    /// Returns the finished signature. `key_members` says which key or stored policy was used.
+    fn token(&self, version: &str, key_members: &[(&str, &str)], signature: &str) -> SasToken {
+        let terms = &self.terms;
+        let (permissions, starts, expires) =
+            (self.permissions.letters(), terms.starts(), terms.expires());
+        let (spk, srk) = bound_keys(self.from.as_ref());
+        let (epk, erk) = bound_keys(self.to.as_ref());
+        let mut members = vec![
+            ("sv", version),
+            ("tn", &*self.table),
+            ("sp", &*permissions),
+            ("st", &*starts),
+            ("se", &*expires),
+            ("sip", &*terms.ip),
             ("spr", terms.protocol),
-            ("si", &self.policy),
+        ];
+        members.extend(key_members);
+        members.extend([
             ("spk", spk),
             ("srk", srk),
             ("epk", epk),
             ("erk", erk),
-            ("sig", &key.sign_text(&text)),
+            ("sig", signature),
         ]);
-        Ok(SasToken::new(query, terms.expires.and_then(Result::ok)))
+        SasToken::new(query_string_of_members(&members), terms.expires.and_then(Result::ok))
+    }
+
+    /// Fails for terms that a signature of an identity cannot have.
+    fn check_within_key(&self, key: &UserDelegationKey) -> Result<()> {
+        if !self.policy.is_empty() {
+            return Err(invalid_signature_terms_error(
+                "a signature with a user delegation key cannot name a stored policy; set permissions and an \
+                 end, or sign with the account's key",
+            ));
+        }
+        let Range { start, end } = key.valid;
+        for time in [self.terms.starts, self.terms.expires].into_iter().flatten().flatten() {
+            if time < start || time > end {
+                return Err(invalid_signature_terms_error(format!(
+                    "the user delegation key is valid from {start} to {end}, but the signature names {time}; \
+                     request another key, or shorten the signature"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Copies the description with other times, for a cache.
@@ -387,6 +446,72 @@ mod tests {
             .keys(&Keys::partition("Sales").rows("a"..))
             .unwrap();
         assert!(sas.sign(&key()).unwrap().as_query().contains("&spk=Sales&srk=a&epk=Sales&sig="));
+    }
+
+    /// A key of the documentation's form, with made-up values. Its bytes are those of `key`.
+    fn delegation_key(expiry: &str) -> UserDelegationKey {
+        let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==";
+        let answer = crate::wire::DelegationKeyAnswer {
+            object_id: "11111111-2222-3333-4444-555555555555".into(),
+            tenant_id: "66666666-7777-8888-9999-aaaaaaaaaaaa".into(),
+            start: "2026-04-01T00:00:00Z".into(),
+            expiry: expiry.into(),
+            service: "t".into(),
+            version: "2025-07-05".into(),
+            value: key.to_owned().into(),
+        };
+        UserDelegationKey::new("myaccount", answer).unwrap()
+    }
+
+    /// "Create a user delegation SAS" gives the lines of this text for tables, since version 2025-07-05:
+    /// signedPermissions, signedStart, signedExpiry, canonicalizedResource, signedKeyObjectId,
+    /// signedKeyTenantId, signedKeyStart, signedKeyExpiry, signedKeyService, signedKeyVersion,
+    /// signedKeyDelegatedUserTenantId, signedDelegatedUserObjectId, signedIP, signedProtocol, signedVersion,
+    /// startingPartitionKey, startingRowKey, endingPartitionKey, endingRowKey.
+    #[test]
+    fn an_identity_signs_the_lines_of_the_documentation() {
+        let delegated = delegation_key("2026-04-02T00:00:00Z");
+        let sas = TableSas::new("Employees")
+            .permissions(TablePermissions::READ | TablePermissions::ADD)
+            .starts(datetime!(2026-04-01 6:00 UTC))
+            .expires(datetime!(2026-04-01 18:00 UTC))
+            .ip("168.1.5.60-168.1.5.70")
+            .keys_from("Jeff", Some("Price"))
+            .keys_to("Jeff", Some("Smith"));
+        let text = "ra\n2026-04-01T06:00:00Z\n2026-04-01T18:00:00Z\n/table/myaccount/employees\n\
+                    11111111-2222-3333-4444-555555555555\n66666666-7777-8888-9999-aaaaaaaaaaaa\n\
+                    2026-04-01T00:00:00Z\n2026-04-02T00:00:00Z\nt\n2025-07-05\n\n\n\
+                    168.1.5.60-168.1.5.70\nhttps\n2025-07-05\nJeff\nPrice\nJeff\nSmith";
+        let query = "sv=2025-07-05&tn=Employees&sp=ra&st=2026-04-01T06%3A00%3A00Z&se=2026-04-01T18%3A00%3A00Z\
+                     &sip=168.1.5.60-168.1.5.70&spr=https&skoid=11111111-2222-3333-4444-555555555555\
+                     &sktid=66666666-7777-8888-9999-aaaaaaaaaaaa&skt=2026-04-01T00%3A00%3A00Z\
+                     &ske=2026-04-02T00%3A00%3A00Z&sks=t&skv=2025-07-05&spk=Jeff&srk=Price&epk=Jeff&erk=Smith&sig=";
+        let token = sas.sign_delegated(&delegated).unwrap();
+        let (members, signature) = token.as_query().split_at(query.len());
+        assert_eq!(members, query);
+        assert_eq!(signature, crate::wire::encode_query_value(&key().sign_text(text)));
+        assert_eq!(token.expires(), Some(datetime!(2026-04-01 18:00 UTC)));
+        // Made with another program from the text above, so that the bytes of the key count too.
+        assert_eq!(signature, "LdqW2%2BhOhD22QeQRvfyNc5nW77gh9L%2Bset82Pmn5Lek%3D");
+    }
+
+    #[test]
+    fn an_identity_signs_neither_a_policy_nor_beyond_its_key() {
+        let delegated = delegation_key("2026-04-02T00:00:00Z");
+        let good = TableSas::new("Employees")
+            .permissions(TablePermissions::READ)
+            .expires(datetime!(2026-04-02 0:00 UTC));
+        assert!(good.sign_delegated(&delegated).is_ok());
+        for (wrong, why) in [
+            (good.clone().policy("readers"), "stored policy"),
+            (good.clone().expires(datetime!(2026-04-02 0:00:01 UTC)), "another key"),
+            (good.clone().starts(datetime!(2026-03-31 23:59:59 UTC)), "another key"),
+            (TableSas::new("Employees").permissions(TablePermissions::READ), "no end"),
+            (good.clone().keys_to("", None), "empty PartitionKey"),
+        ] {
+            let error = wrong.sign_delegated(&delegated).unwrap_err();
+            assert!(error.is_invalid() && error.to_string().contains(why), "{error}");
+        }
     }
 
     #[test]

@@ -67,11 +67,7 @@ impl Terms {
 /// Formats a time as it stands in a signature, in whole seconds; empty without a time.
 fn format_seconds(time: Option<Result<Ticks, OffsetDateTime>>) -> String {
     let Some(Ok(time)) = time else { return String::new() };
-    let text = time.to_string();
-    match text.split_once('.') {
-        Some((seconds, _)) => format!("{seconds}Z"),
-        None => text,
-    }
+    time.to_text_in_seconds()
 }
 
 /// Converts a time to ticks, or gives it back if it is outside the years 1 to 9999.

@@ -13,6 +13,9 @@ use crate::{
 
 /// The service version that signatures are made for.
 pub(super) const VERSION: &str = "2019-02-02";
+/// The service version of signatures that are made with a user delegation key, the first that has them for
+/// tables.
+pub(super) const DELEGATED_VERSION: &str = "2025-07-05";
 
 /// A shared access signature: a query string that takes the place of an account key. It is a
 /// secret, and `Debug` does not print it.

@@ -1,7 +1,9 @@
 //! Operations on a client's account: shared access signatures (SAS), stored access policies, and Azure
 //! Storage queues.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
+
+use time::OffsetDateTime;
 
 use super::{account::Account, client::Client};
 use crate::{
@@ -9,7 +11,7 @@ use crate::{
     edm::Ticks,
     error::{Error, ErrorKind, Result},
     limits,
-    sas::{SasCache, SasToken, TableSas},
+    sas::{SasCache, SasToken, TableSas, UserDelegationKey},
 };
 
 impl Client {
@@ -58,6 +60,41 @@ impl Client {
     /// Fails with `is_unsupported` if the client does not hold an account key.
     pub fn sas_cache(&self, lifetime: Duration) -> Result<SasCache> {
         Ok(SasCache::new(self.account_key()?.clone(), lifetime))
+    }
+
+    /// Requests a key with which this client's identity signs shared access signatures, in place of the
+    /// account's key. The key is valid in a range of times of at most seven days;
+    /// [`TableSas::sign_delegated`] signs with it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use entable::{AzureOptions, prelude::*};
+    /// use time::{Duration, OffsetDateTime};
+    ///
+    /// let now = OffsetDateTime::now_utc();
+    /// let day = now - Duration::minutes(5)..now + Duration::DAY;
+    /// // The emulator is opened with a key, and only an identity may ask.
+    /// let client = Client::azure(AzureOptions::emulator())?;
+    /// assert!(client.user_delegation_key(day).await.unwrap_err().is_unsupported());
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_unsupported` for a client without an identity
+    /// (`AzureOptions::from_token_credential`), on Cosmos DB and on other stores; with `is_invalid` for a
+    /// range that is empty or longer than seven days; with `is_denied` if the identity lacks the role Storage
+    /// Table Delegator.
+    pub async fn user_delegation_key(
+        &self,
+        valid: Range<OffsetDateTime>,
+    ) -> Result<UserDelegationKey> {
+        let account = self.account("there are no user delegation keys")?;
+        let request = || -> crate::backend::BoxFuture<'_, Result<UserDelegationKey>> {
+            Box::pin(account.azure.user_delegation_key(valid.clone()))
+        };
+        account.retry.retry_non_backend_read(request).await
     }
 
     /// Returns the URL of a table, without a signature. [`SasToken::to_url`] appends one.
@@ -178,7 +215,8 @@ impl Client {
     fn account_key(&self) -> Result<&AccountKey> {
         self.account("there are no shared access signatures")?.azure.account_key().ok_or_else(|| {
             let message = "a signature is made with the account's key, which this client does not hold; \
-                           sign where the key is, and hand the signature on";
+                           sign where the key is and hand the signature on, or, with an identity, sign with \
+                           `user_delegation_key`";
             Error::new(ErrorKind::Unsupported, message)
         })
     }

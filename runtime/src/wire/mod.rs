@@ -1,5 +1,6 @@
 //! Wire forms of the service, without an HTTP client: rows and pages as JSON with minimal metadata,
-//! entity group transactions as multipart bodies, encoded addresses, times, policies and error bodies.
+//! entity group transactions as multipart bodies, encoded addresses, times, policies, user delegation keys and
+//! error bodies.
 //!
 //! The client in `backend/azure` encodes requests and decodes answers with these forms.
 
@@ -13,12 +14,14 @@ mod filter;
 mod http_date;
 mod xml;
 mod policies;
+mod delegation;
 
 pub use access_policy::AccessPolicy;
 pub(crate) use address::{encode_query_value, push_query_value, push_row_address};
 pub(crate) use batch_answer::batch_answer_parts;
 pub(crate) use batch_body::BatchBody;
 pub(crate) use decode::{decode_page, decode_row, decode_table_names};
+pub(crate) use delegation::{DelegationKeyAnswer, read_delegation_key, write_key_info};
 pub(crate) use error_body::{ServiceRefusal, read_refusal};
 pub(crate) use filter::{QueryFilter, to_query_filter};
 pub(crate) use http_date::{HttpDate, parse_http_date};

@@ -4,7 +4,7 @@ use time::OffsetDateTime;
 
 use super::{
     access_policy::AccessPolicy,
-    xml::{escape_xml, unescape_xml},
+    xml::{element_text, escape_xml},
 };
 use crate::{
     edm::Ticks,
@@ -85,12 +85,6 @@ fn element_time(xml: &str, name: &str) -> Result<Option<OffsetDateTime>> {
         Error::new(ErrorKind::Backend, format!("a policy's {name} is not a time"))
             .with_source(error)
     })
-}
-
-fn element_text(xml: &str, name: &str) -> Option<String> {
-    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
-    let (text, _) = rest.split_once(&format!("</{name}>"))?;
-    Some(unescape_xml(text.trim()))
 }
 
 #[cfg(test)]

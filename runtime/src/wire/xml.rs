@@ -1,4 +1,4 @@
-//! Escapes and unescapes the text of XML elements.
+//! Escapes, unescapes and finds the text of XML elements.
 
 /// Escapes a text for XML. A carriage return becomes a reference, because XML readers replace it.
 pub(crate) fn escape_xml(text: &str) -> String {
@@ -39,6 +39,13 @@ fn character_of(name: &str) -> Option<char> {
             char::from_u32(code.ok()?)
         }
     }
+}
+
+/// Returns the text of the first element with this name, without blanks around it. `None` if there is none.
+pub(super) fn element_text(xml: &str, name: &str) -> Option<String> {
+    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once(&format!("</{name}>"))?;
+    Some(unescape_xml(text.trim()))
 }
 
 #[cfg(test)]

@@ -79,6 +79,11 @@ impl Account {
         })
     }
 
+    /// Returns the name of the account, without the suffix of a read-only copy.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Sends a request and returns the answer, whatever its status is.
     pub(super) async fn send(&self, call: ServiceCall<'_>) -> Result<HttpAnswer> {
         call.check_table_name()?;

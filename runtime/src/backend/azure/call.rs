@@ -33,6 +33,9 @@ pub(super) enum Target<'a> {
     Row { table: &'a str, partition_key: &'a str, row_key: &'a str },
     /// An entity group transaction on a table.
     Batch(&'a str),
+    /// A key of the account with which the caller's identity signs. The request has a body, and changes
+    /// nothing.
+    DelegationKey,
     /// Any other path below the endpoint, percent-encoded.
     Path(&'a str),
 }
@@ -109,8 +112,8 @@ impl<'a> ServiceCall<'a> {
     }
 
     pub(super) fn read_or_write(&self) -> ReadOrWrite {
-        match self.method {
-            Method::Get => ReadOrWrite::Reads,
+        match (self.method, self.target) {
+            (Method::Get, _) | (_, Target::DelegationKey) => ReadOrWrite::Reads,
             _ => ReadOrWrite::Writes,
         }
     }
@@ -124,7 +127,7 @@ impl<'a> ServiceCall<'a> {
     /// Fails if the target's table has an invalid name, which could change the address of the request.
     pub(super) fn check_table_name(&self) -> Result<()> {
         match self.target {
-            Target::Tables | Target::Path(_) => Ok(()),
+            Target::Tables | Target::DelegationKey | Target::Path(_) => Ok(()),
             Target::Table(table)
             | Target::Rows(table)
             | Target::Row { table, .. }
@@ -154,6 +157,8 @@ impl<'a> ServiceCall<'a> {
                 wire::push_row_address(&mut url, table, partition_key, row_key);
             }
             Target::Batch(_) => url.extend_from_slice(b"$batch"),
+            // The service itself: all is in the query.
+            Target::DelegationKey => {}
             Target::Path(path) => url.extend_from_slice(path.as_bytes()),
         }
         // Names of tables are checked, paths and keys encoded: all of it is ASCII.
@@ -196,7 +201,7 @@ impl Target<'_> {
             Self::Rows(_) => Resource::Rows,
             Self::Row { .. } => Resource::Row,
             Self::Batch(_) => Resource::Batch,
-            Self::Path(_) => Resource::Path,
+            Self::DelegationKey | Self::Path(_) => Resource::Path,
         }
     }
 }

@@ -157,7 +157,8 @@ impl Account {
                 "the account SAS does not cover this kind of resource"
             }
             (Code::AuthorizationPermissionMismatch, Credential::Token(_)) => {
-                "the identity needs a role such as Storage Table Data Contributor"
+                "the identity needs a role such as Storage Table Data Contributor; Storage Table Delegator for a \
+                 user delegation key"
             }
             (Code::TableNotFound, _) => "create the table first",
             (Code::TableBeingDeleted, _) => "wait until the service has deleted it, about 40 s",

@@ -39,11 +39,13 @@ mod tables;
 mod backend;
 
 mod policy_requests;
+mod delegation_key;
 #[cfg(feature = "azure-queue")]
 mod queue;
 
 pub use account_key::AccountKey;
 pub use backend::Azure;
+pub use delegation_key::UserDelegationKey;
 pub use options::{AzureOptions, Carrier};
 #[cfg(feature = "azure-queue")]
 pub(crate) use queue::{AzureQueues, QueueMessage};
