@@ -294,7 +294,7 @@ pub use crate::{
     page::{Continuation, Cursor, Page},
     query::{build::Query, explain::Explain, lookup::Lookup},
     queue::{MessageQueue, port::Queue},
-    row::{ETag, Row, RowBuilder},
+    row::{ETag, Location, Row, RowBuilder},
     store::{
         sealing::PlaintextPolicy,
         usage::{Prices, Usage},

@@ -26,6 +26,7 @@ mod identity;
 mod input;
 mod lost;
 mod rows;
+mod secondary;
 mod secrets;
 mod slots;
 mod unique;

@@ -12,7 +12,7 @@ use super::BackgroundWork;
 use crate::{
     error::Result,
     key::Family,
-    row::{ETag, Row},
+    row::{ETag, Location, Row},
 };
 
 /// A value together with its stored row: keys, ETag and Timestamp.
@@ -152,6 +152,23 @@ impl<T> Stored<T> {
     /// ```
     pub fn row_key(&self) -> &str {
         self.row.row_key()
+    }
+
+    /// Returns where the value was read: [`Location::Secondary`] only for a client that reads an account's
+    /// secondary region, `Client::azure_reader`. Such a value may lack the last minutes; a write of it with
+    /// the client of the primary fails with `is_precondition_failed` if it does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let cao = staff().await?.get(at(7)).await?;
+    /// assert_eq!(cao.map(|cao| cao.location()), Some(entable::Location::Primary));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn location(&self) -> Location {
+        self.row.location()
     }
 
     /// Returns the ETag that was read or that the write returned. The ETag is empty if the answer to the write was

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    ETag, PropertyReader, RowBuilder, is_operation_id,
+    ETag, Location, PropertyReader, RowBuilder, is_operation_id,
     read::{RawProperty, corrupt_row_error},
     row_bytes::{RowBytes, TIMESTAMP},
 };
@@ -154,6 +154,11 @@ impl Row {
     /// Returns the row's ETag, or `None` if the row was not written yet.
     pub fn etag(&self) -> Option<ETag> {
         self.etag.clone().or_else(|| self.timestamp().map(ETag::from_timestamp))
+    }
+
+    /// Returns where the row was read.
+    pub(crate) fn location(&self) -> Location {
+        self.etag.as_ref().map(ETag::location).unwrap_or_default()
     }
 
     /// Returns the row with the ETag that the service gave it.

@@ -1,6 +1,9 @@
 //! Defines [`ETag`], the version of a row.
 
-use std::fmt;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use crate::edm::Ticks;
 
@@ -16,8 +19,23 @@ use crate::edm::Ticks;
 /// assert_eq!(ETag::from(text).to_string(), text);
 /// # Ok::<(), entable::ParseTicksError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct ETag(Version);
+#[derive(Clone)]
+pub struct ETag {
+    version: Version,
+    /// Where the row was read that has this version. Equal versions are equal wherever they were read.
+    location: Location,
+}
+
+/// The place of an account where a row was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Location {
+    /// The store itself, or an account's primary region.
+    #[default]
+    Primary,
+    /// The read-only copy of an account in another region. It may lack the last minutes.
+    Secondary,
+}
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Version {
@@ -35,7 +53,17 @@ impl ETag {
     /// # Ok::<(), entable::ParseTicksError>(())
     /// ```
     pub const fn from_timestamp(timestamp: Ticks) -> Self {
-        Self(Version::Ticks(timestamp))
+        Self { version: Version::Ticks(timestamp), location: Location::Primary }
+    }
+
+    /// Returns where the row with this ETag was read.
+    pub(crate) const fn location(&self) -> Location {
+        self.location
+    }
+
+    /// Sets where the row with this ETag was read. Whatever copies a row's ETag keeps it.
+    pub(crate) fn with_location(self, location: Location) -> Self {
+        Self { location, ..self }
     }
 
     /// Returns the Timestamp that the service derived the ETag from, or `None` if the ETag has another form.
@@ -48,7 +76,7 @@ impl ETag {
     /// assert_eq!(ETag::from("W/\"another form\"").timestamp(), None);
     /// ```
     pub fn timestamp(&self) -> Option<Ticks> {
-        match &self.0 {
+        match &self.version {
             Version::Ticks(ticks) => Some(*ticks),
             Version::Text(text) => time_in_etag(text),
         }
@@ -64,7 +92,7 @@ impl ETag {
     /// assert!(!ETag::from("W/\"a\", W/\"b\"").is_weak(), "a list of two");
     /// ```
     pub fn is_weak(&self) -> bool {
-        match &self.0 {
+        match &self.version {
             Version::Ticks(_) => true,
             Version::Text(text) => {
                 let rest = text.strip_prefix("W/\"").or_else(|| text.strip_prefix("w/\""));
@@ -73,6 +101,20 @@ impl ETag {
                 tag.is_some_and(|tag| !tag.contains('"'))
             }
         }
+    }
+}
+
+impl PartialEq for ETag {
+    fn eq(&self, other: &Self) -> bool {
+        self.version == other.version
+    }
+}
+
+impl Eq for ETag {}
+
+impl Hash for ETag {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.version.hash(state);
     }
 }
 
@@ -91,14 +133,14 @@ impl From<&str> for ETag {
             Some(ticks) if Self::from_timestamp(ticks).to_string() == text => {
                 Self::from_timestamp(ticks)
             }
-            _ => Self(Version::Text(text.into())),
+            _ => Self { version: Version::Text(text.into()), location: Location::Primary },
         }
     }
 }
 
 impl fmt::Display for ETag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.version {
             Version::Ticks(ticks) => {
                 let time = ticks.to_string().replace(':', "%3A");
                 write!(f, "W/\"datetime'{time}'\"")

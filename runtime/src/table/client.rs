@@ -111,6 +111,30 @@ impl Client {
         Self::builder().account(&azure).retry(RetryPolicy::default()).build()
     }
 
+    /// Returns a client that only reads an Azure account with read access to its copy in another region
+    /// (RA-GRS, RA-GZRS): from the primary region, and from the copy if the primary does not answer. It
+    /// refuses writes; [`Stored::location`](crate::Stored::location) says where a value was read.
+    /// [`PrimaryThenSecondary`](crate::backend::azure::PrimaryThenSecondary) lists the rules.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// let options = AzureOptions::from_account_key("myaccount", "AAECAwQ=")?;
+    /// let reader = Client::azure_reader(options.clone())?;
+    /// let elsewhere = options.endpoint("https://tables.example.com")?;
+    /// assert!(Client::azure_reader(elsewhere).is_err_and(|error| error.is_invalid()), "no secondary");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_invalid` if the options do not tell the account, or the address of the copy.
+    #[cfg(feature = "azure-wire")]
+    pub fn azure_reader(options: crate::AzureOptions) -> Result<Self> {
+        let reads = crate::backend::azure::PrimaryThenSecondary::new(options)?;
+        Self::builder().backend(reads).retry(RetryPolicy::default()).build()
+    }
+
     fn on_backend(backend: Arc<dyn Backend>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Store {

@@ -117,6 +117,23 @@ impl Endpoint {
         Some(Self { url: format!("{before}.queue.{after}"), ..self.clone() })
     }
 
+    /// Returns the address of the account's read-only copy in another region. `None` if it does not follow
+    /// from the table endpoint: on Cosmos DB, and for a host that neither contains `.table.` nor is an
+    /// address with the account in its path.
+    pub(super) fn secondary_endpoint(&self) -> Option<Self> {
+        let url = match (&self.account, self.url.split_once(".table.")) {
+            (_, Some((before, after))) if !self.cosmos => {
+                format!("{before}-secondary.table.{after}")
+            }
+            (Some(account), None) if self.url.ends_with(&format!("/{account}")) => {
+                format!("{}-secondary", self.url)
+            }
+            _ => return None,
+        };
+        // Signatures name the account without the suffix.
+        Some(Self { url, ..self.clone() })
+    }
+
     /// Returns the table endpoint of the emulator at its default address.
     pub(super) fn emulator() -> Self {
         Self {

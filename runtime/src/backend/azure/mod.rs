@@ -37,6 +37,7 @@ mod apply;
 mod tables;
 
 mod backend;
+mod primary_then_secondary;
 
 mod policy_requests;
 mod delegation_key;
@@ -47,6 +48,7 @@ pub use account_key::AccountKey;
 pub use backend::Azure;
 pub use delegation_key::UserDelegationKey;
 pub use options::{AzureOptions, Carrier};
+pub use primary_then_secondary::PrimaryThenSecondary;
 #[cfg(feature = "azure-queue")]
 pub(crate) use queue::{AzureQueues, QueueMessage};
 pub use transport::{AnswerBody, HttpAnswer, HttpRequest, Method, SendFailure, Transport};

@@ -32,6 +32,7 @@ use crate::{
 pub struct AzureOptions {
     pub(super) endpoint: Option<Endpoint>,
     pub(super) queues: Option<Endpoint>,
+    pub(super) secondary: Option<Endpoint>,
     pub(super) account: Option<String>,
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
@@ -66,6 +67,7 @@ impl AzureOptions {
         Self {
             endpoint: None,
             queues: None,
+            secondary: None,
             account: None,
             credential,
             timeout: Duration::from_secs(30),
@@ -275,6 +277,30 @@ impl AzureOptions {
     #[cfg(feature = "azure-queue")]
     pub fn queue_endpoint(mut self, endpoint: &str) -> Result<Self> {
         self.queues = Some(Endpoint::parse(endpoint)?);
+        Ok(self)
+    }
+
+    /// Sets the whole table endpoint of the account's read-only copy in another region, for
+    /// [`PrimaryThenSecondary`](super::PrimaryThenSecondary). By default it is the table endpoint with
+    /// `-secondary` behind the account.
+    ///
+    /// ```
+    /// use entable::{AzureOptions, backend::azure::PrimaryThenSecondary};
+    ///
+    /// let options = AzureOptions::from_account_key("myaccount", "AAECAwQ=")?
+    ///     .endpoint("https://tables.example.com")?;
+    /// assert!(PrimaryThenSecondary::new(options.clone()).is_err_and(|error| error.is_invalid()));
+    /// let options = options.secondary_endpoint("https://copy.example.com")?;
+    /// assert_eq!(PrimaryThenSecondary::new(options)?.secondary_endpoint(), "https://copy.example.com");
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if the text is no http or https address, names a user, or has an IP address or a host
+    /// without a dot and no account in its path.
+    pub fn secondary_endpoint(mut self, endpoint: &str) -> Result<Self> {
+        self.secondary = Some(Endpoint::parse(endpoint)?);
         Ok(self)
     }
 

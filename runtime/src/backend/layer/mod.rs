@@ -11,5 +11,7 @@ pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
 pub use observe::Observe;
 pub(crate) use observe::{error_code_or_kind, record_count_in_span, record_failure_in_span};
 pub use recorder::{Recorder, Request};
+#[cfg(feature = "azure-wire")]
+pub(super) use retry::is_read_worth_repeating;
 pub use retry::{Retry, RetryPolicy};
 pub(crate) use verb_counts::{VerbCounts, count_request};

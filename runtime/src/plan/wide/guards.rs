@@ -5,7 +5,7 @@ use crate::{
     batch::{Condition, Written},
     entity::Schema,
     error::{Error, ErrorKind, Result},
-    row::ETag,
+    row::{ETag, Location},
 };
 
 /// Replaces the ETag of a missing part in the joined ETag of a torn entity.
@@ -60,8 +60,17 @@ pub(super) fn incomplete_etag_error(schema: &Schema, found: usize) -> Error {
 
 /// Joins the ETags of a wide entity's parts into the entity's ETag. Returns `None` if a part has none.
 pub(super) fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<ETag> {
-    let texts: Option<Vec<String>> = etags.map(|etag| etag.map(|etag| etag.to_string())).collect();
-    texts.map(|texts| ETag::from(texts.join(" ").as_str()))
+    let mut location = Location::Primary;
+    let texts = etags.map(|etag| {
+        let etag = etag?;
+        // An entity with one part from the secondary is from there.
+        if etag.location() == Location::Secondary {
+            location = Location::Secondary;
+        }
+        Some(etag.to_string())
+    });
+    let texts: Option<Vec<String>> = texts.collect();
+    texts.map(|texts| ETag::from(texts.join(" ").as_str()).with_location(location))
 }
 
 /// Joins the store's answers for an entity's rows into one answer for the entity. The joined answer has no ETag
@@ -80,4 +89,25 @@ pub(crate) fn join_part_answers(
         etag: etag.filter(|_| is_whole),
         timestamp: answers.iter().filter_map(|answer| answer.timestamp).max(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entity_with_one_part_of_the_secondary_is_from_there() {
+        let part = |location| Some(ETag::from("W/\"a\"").with_location(location));
+        let (here, there) = (Location::Primary, Location::Secondary);
+        for (parts, expected) in
+            [([here, here], here), ([here, there], there), ([there, here], there)]
+        {
+            let joined = joined_etag(parts.into_iter().map(part)).unwrap();
+            assert_eq!(
+                (joined.location(), joined.to_string()),
+                (expected, "W/\"a\" W/\"a\"".into())
+            );
+        }
+        assert_eq!(joined_etag([part(there), None].into_iter()), None);
+    }
 }

@@ -18,3 +18,5 @@ mod tests;
 
 pub use policy::RetryPolicy;
 pub use retry_layer::Retry;
+#[cfg(feature = "azure-wire")]
+pub(in crate::backend) use retry_layer::is_read_worth_repeating;

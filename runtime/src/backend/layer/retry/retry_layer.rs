@@ -47,6 +47,12 @@ pub struct Retry {
     budget: Arc<RetryBudget>,
 }
 
+/// Returns whether a read that failed with this error may succeed later, or elsewhere.
+#[cfg(feature = "azure-wire")]
+pub(in crate::backend) fn is_read_worth_repeating(error: &Error) -> bool {
+    Failure::is_read_worth_repeating(error)
+}
+
 impl Retry {
     /// Makes a retry layer in front of `backend`.
     pub fn around(backend: impl Backend, policy: RetryPolicy) -> Self {
