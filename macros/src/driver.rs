@@ -1,12 +1,12 @@
-//! Runs the stages for each derive: attributes, model, checks, code. Where there are mistakes, emits
-//! these and impls that do nothing, so that the type's uses add no further messages.
+//! Runs the stages of each derive: attributes, model, checks, code. If there are mistakes, emits them together with
+//! impls that do nothing, to avoid further messages about uses of the type.
 
 use proc_macro2::TokenStream;
 use syn::{Data, DeriveInput};
 
 use crate::{check, emit, errors::Errors, model};
 
-/// Parses the input of a derive and returns what `expand` makes of it.
+/// Parses the input of a derive and returns the result of `expand`.
 pub(crate) fn parse_and_expand(
     input: proc_macro::TokenStream,
     expand: fn(&DeriveInput) -> TokenStream,
@@ -42,7 +42,7 @@ pub(crate) fn expand_edm_enum(input: &DeriveInput) -> TokenStream {
     expand_text_enum(input, "EdmEnum")
 }
 
-/// Expands `#[derive(KeyPart)]`: for an enum as `EdmEnum` is, for a struct through its one field.
+/// Expands `#[derive(KeyPart)]`: an enum like `EdmEnum`, a struct through its single field.
 pub(crate) fn expand_key_part(input: &DeriveInput) -> TokenStream {
     if matches!(input.data, Data::Enum(_)) {
         return expand_text_enum(input, "KeyPart");

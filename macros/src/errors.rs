@@ -1,4 +1,4 @@
-//! Collects mistakes, so that all mistakes of one derive are reported at once.
+//! Collects mistakes, to report all mistakes of one derive together.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use proc_macro2::Span;
 #[must_use = "the mistakes have to be reported"]
 pub(crate) struct Errors {
     found: Vec<syn::Error>,
-    /// Set where a part of the input could not be read: what seems missing may stand in it.
+    /// Set if a part of the input could not be read. Anything that seems missing may be in it.
     is_incomplete: bool,
 }
 
@@ -24,25 +24,24 @@ impl Errors {
         self.push(syn::Error::new(span, message));
     }
 
-    /// Adds a mistake that keeps the rest of an attribute, or the fields of the type, from being read.
+    /// Adds a mistake that prevents the rest of an attribute, or the fields of the type, from being read.
     pub(crate) fn add_unreadable(&mut self, error: syn::Error) {
         self.mark_incomplete();
         self.push(error);
     }
 
-    /// Notes that something could not be read, for example because of a mistake that was added before.
+    /// Records that something could not be read, for example because of a mistake that was added before.
     pub(crate) fn mark_incomplete(&mut self) {
         self.is_incomplete = true;
     }
 
-    /// Returns whether the type may seem to have no fields (`count` is 0) because something could not
-    /// be read.
+    /// Returns whether the type seems to have no fields (`count` is 0) only because something could not be read.
     pub(crate) fn may_have_unread_fields(&self, count: usize) -> bool {
         count == 0 && self.is_incomplete
     }
 
-    /// Adds the mistake that something is missing. Adds nothing if the input was not read completely,
-    /// since the missing thing may be in the unread rest.
+    /// Adds the mistake that something is missing. Adds nothing if the input was not read completely, because the
+    /// missing thing may be in the unread rest.
     pub(crate) fn add_unless_incomplete(&mut self, span: Span, message: impl Display) {
         if !self.is_incomplete {
             self.add_at(span, message);
@@ -60,7 +59,7 @@ impl Errors {
         }
     }
 
-    /// Returns all mistakes as one error; `Ok` if there are none.
+    /// Returns all mistakes as one error, or `Ok` if there are none.
     pub(crate) fn into_result(self) -> syn::Result<()> {
         let combined = self.found.into_iter().reduce(|mut all, next| {
             all.combine(next);

@@ -1,8 +1,8 @@
 //! The derives of entable. Use them through `entable::prelude`.
 //!
-//! Four stages, each of which uses only those before it: `attr` reads attributes, `model` finds out
-//! what they mean, `check` reports what does not go together, `emit` writes code.
-//! Generated code names only items of `entable::__private`.
+//! There are four stages, each of which only uses the stages before it: `attr` reads attributes, `model` determines
+//! their meaning, `check` reports conflicts, `emit` writes code. Generated code only uses items of
+//! `entable::__private`.
 
 mod attr;
 mod check;

@@ -1,10 +1,10 @@
-//! Finds out from the manifest of the user's package whether it calls entable by another name.
+//! Reads from the manifest of the user's package whether it depends on entable under another name.
 
 use std::{fs, path::Path, sync::OnceLock};
 
-/// Returns the name under which the manifest of the package being compiled depends on entable, if
-/// that name is not `entable`. Reads the workspace's manifest for an inherited dependency. `None`
-/// if there is no such dependency, or no manifest, for example in a build without cargo.
+/// Returns the name under which the manifest of the package being compiled depends on entable, if it is not
+/// `entable`. Reads the workspace's manifest for an inherited dependency. Returns `None` if there is no such
+/// dependency or no manifest, for example in a build without cargo.
 pub(crate) fn other_name_of_entable() -> Option<&'static str> {
     static NAME: OnceLock<Option<String>> = OnceLock::new();
     let read = || {
@@ -16,7 +16,7 @@ pub(crate) fn other_name_of_entable() -> Option<&'static str> {
     NAME.get_or_init(read).as_deref()
 }
 
-/// Returns the manifest of the workspace that a package's folder is in.
+/// Returns the manifest of the workspace that contains a package's folder.
 fn workspace_of(folder: &Path) -> Option<String> {
     let manifests = folder.ancestors().map(|folder| fs::read_to_string(folder.join("Cargo.toml")));
     manifests.flatten().find(|manifest| {

@@ -6,16 +6,16 @@ use syn::{Attribute, Expr, Lit, LitStr, Path, spanned::Spanned};
 use super::{IndexAttr, Setting, SettingValue, settings};
 use crate::{errors::Errors, names::Case, slot::Slot};
 
-/// The place in a row that names the row's entity type.
+/// Where a row's entity type is stored.
 #[derive(Debug, Clone)]
 pub(crate) enum Discriminator {
     /// In a property of this name.
     Property(LitStr),
-    /// Nowhere: the form of the row's keys tells the type.
+    /// In no property: the form of the row's keys determines the type.
     RowKey,
 }
 
-/// Settings in `#[table(..)]` on a struct with `#[derive(TableEntity)]`.
+/// Settings of `#[table(..)]` on a struct with `#[derive(TableEntity)]`.
 #[derive(Debug, Default)]
 pub(crate) struct EntityAttr {
     pub(crate) name: Slot<LitStr>,
@@ -31,9 +31,9 @@ pub(crate) struct EntityAttr {
     pub(crate) seal: Slot<()>,
     pub(crate) wide: Slot<()>,
     pub(crate) drop_unknown: Slot<()>,
-    /// The field with the time of an entity's expiry, from `expires = field`.
+    /// The field with the time of expiry, from `expires = field`.
     pub(crate) expires: Slot<Ident>,
-    /// Declarations `index(..)` and `list(..)`, in source order.
+    /// The `index(..)` and `list(..)` declarations, in source order.
     pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: Slot<Path>,
 }
@@ -81,7 +81,7 @@ impl EntityAttr {
             "validate" => self.validate.set_once(key, setting.path("a function")),
             "crate" => self.runtime.set_once(key, setting.quoted_path()),
             "allow" => {
-                // A mistake in the list is reported here. Whether a permission is missing is not known then.
+                // A mistake in the list is reported here. It hides whether a permission is missing.
                 let list = setting
                     .readable_list("allow(hot_partition)", errors)
                     .inspect_err(|_| self.mark_misspelt_setting("allow"));
@@ -103,14 +103,14 @@ impl EntityAttr {
             "expires" => self.expires.set_once(key, field(setting)),
             _ => {
                 match setting.meant(&ENTITY_KEYS) {
-                    // Its path and its mistakes are those of the declaration that it means.
+                    // Its path and mistakes are those of the intended declaration.
                     Some(name @ ("index" | "list"))
                         if matches!(setting.value, SettingValue::List(..)) =>
                     {
                         self.indexes.extend(IndexAttr::read(setting, name == "list", errors));
                     }
                     Some(name) => self.mark_misspelt_setting(name),
-                    // It may stand for any setting that seems missing.
+                    // It may be any setting that seems missing.
                     None => errors.mark_incomplete(),
                 }
                 setting.unknown("container", &ENTITY_KEYS)
@@ -118,8 +118,7 @@ impl EntityAttr {
         }
     }
 
-    /// Marks the setting `name` as given under a misspelt name, so that it is not also reported as
-    /// missing.
+    /// Marks the setting `name` as given under a misspelt name, which prevents another report that it is missing.
     fn mark_misspelt_setting(&mut self, name: &str) {
         match name {
             "name" => self.name.mark_misspelt(),
@@ -144,7 +143,7 @@ impl EntityAttr {
         match setting.name().as_str() {
             "hot_partition" => self.hot_partition.set_once(&setting.key, setting.flag()),
             _ => {
-                // `allow` knows one permission, so that every other name was meant as it.
+                // `allow` has only one permission, which every other name must have meant.
                 self.hot_partition.mark_misspelt();
                 setting.unknown("`allow`", &["hot_partition"])
             }
@@ -152,7 +151,7 @@ impl EntityAttr {
     }
 }
 
-/// Reads `expires = field`, which names the field with an entity's time of expiry.
+/// Reads `expires = field`, the field with an entity's time of expiry.
 fn field(setting: &Setting) -> syn::Result<Ident> {
     if let SettingValue::Value(value) = &setting.value
         && let Expr::Path(path) = &**value
@@ -200,14 +199,14 @@ fn is_ident(value: &Expr, name: &str) -> bool {
     matches!(value, Expr::Path(path) if path.path.is_ident(name))
 }
 
-/// Settings in `#[table(..)]` on a struct with `#[derive(Properties)]`.
+/// Settings of `#[table(..)]` on a struct with `#[derive(Properties)]`.
 #[derive(Debug, Default)]
 pub(crate) struct PropertiesAttr {
     pub(crate) rename_all: Slot<Case>,
     pub(crate) runtime: Slot<Path>,
 }
 
-/// Settings in `#[table(..)]` on an enum with `#[derive(EdmEnum)]`.
+/// Settings of `#[table(..)]` on an enum with `#[derive(EdmEnum)]`.
 pub(crate) type EnumAttr = PropertiesAttr;
 
 impl PropertiesAttr {
@@ -234,14 +233,14 @@ impl PropertiesAttr {
     }
 }
 
-/// Settings in `#[table(..)]` on a struct with `#[derive(Message)]`.
+/// Settings of `#[table(..)]` on a struct with `#[derive(Message)]`.
 #[derive(Debug, Default)]
 pub(crate) struct MessageAttr {
     pub(crate) name: Slot<LitStr>,
     pub(crate) version: Slot<(u32, Span)>,
     pub(crate) authenticated: Slot<()>,
     pub(crate) unauthenticated: Slot<()>,
-    /// The time after which a message is not handled any more, in seconds.
+    /// The time, in seconds, after which a message is no longer handled.
     pub(crate) expires: Slot<u64>,
     pub(crate) runtime: Slot<Path>,
 }
@@ -275,7 +274,7 @@ impl MessageAttr {
 const MESSAGE_KEYS: [&str; 6] =
     ["name", "version", "authenticated", "unauthenticated", "expires", "crate"];
 
-/// Reads a duration such as `"7d"`. Returns its seconds.
+/// Reads a duration such as `"7d"` and returns it in seconds.
 fn duration(setting: &Setting) -> syn::Result<u64> {
     let text = setting.string().ok();
     let value = text.as_ref().map(LitStr::value).unwrap_or_default();
@@ -290,10 +289,10 @@ fn duration(setting: &Setting) -> syn::Result<u64> {
     })
 }
 
-/// The longest time after which a message expires: 100 years.
+/// The maximum expiry of a message: 100 years.
 const MOST_SECONDS: u64 = 100 * 366 * 86_400;
 
-/// Settings in `#[table(..)]` on a type with `#[derive(EntitySet)]`.
+/// Settings of `#[table(..)]` on a type with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
 pub(crate) struct SetAttr {
     pub(crate) runtime: Slot<Path>,
@@ -319,7 +318,7 @@ impl SetAttr {
     }
 }
 
-/// Settings in `#[table(..)]` on a struct with `#[derive(Projection)]`.
+/// Settings of `#[table(..)]` on a struct with `#[derive(Projection)]`.
 #[derive(Debug, Default)]
 pub(crate) struct ProjectionAttr {
     pub(crate) of: Slot<Path>,
@@ -339,7 +338,7 @@ impl ProjectionAttr {
                     match setting.meant(&["of", "crate"]) {
                         Some("of") => read.of.mark_misspelt(),
                         Some("crate") => read.runtime.mark_misspelt(),
-                        // It may stand for the `of` that seems missing.
+                        // It may be the `of` that seems missing.
                         _ => errors.mark_incomplete(),
                     }
                     setting.unknown("container", &["of", "crate"])
@@ -347,7 +346,7 @@ impl ProjectionAttr {
             };
             errors.take_ok(taken);
         }
-        // A misspelt `of` counts as given, since its unknown name is reported already.
+        // A misspelt `of` counts as given, because its unknown name has already been reported.
         if !read.of.is_set() {
             errors.add_unless_incomplete(
                 ident.span(),

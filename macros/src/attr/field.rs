@@ -9,53 +9,52 @@ use crate::{errors::Errors, slot::Slot};
 /// Settings of `#[table(encrypt(..))]`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EncryptSettings {
-    /// Bytes of a padding block: the encrypted value is filled up to a multiple of it. 0: no padding.
+    /// Bytes of a padding block. The encrypted value is padded to a multiple of it. 0 means no padding.
     pub(crate) pad: u32,
-    /// Set by `hide_none`: `None` is stored as an encrypted value too, so that a reader of the
-    /// table cannot tell whether there is a value.
+    /// Set by `hide_none`: `None` is also stored as an encrypted value, which hides from readers of the table whether
+    /// there is a value.
     pub(crate) hide_none: bool,
 }
 
-/// Settings in `#[table(..)]` on a field, as they are written.
+/// Settings of `#[table(..)]` on a field, as written.
 #[derive(Debug, Default)]
 pub(crate) struct FieldAttr {
     pub(crate) rename: Slot<LitStr>,
     pub(crate) json: Slot<()>,
-    /// Set by `flatten`; the value is the prefix of `flatten(prefix = "..")`, if one is given.
+    /// Set by `flatten`. The value is the prefix of `flatten(prefix = "..")`, if given.
     pub(crate) flatten: Slot<Option<LitStr>>,
-    /// Set by `default`; the value is the function of `default = path`, if one is given.
+    /// Set by `default`. The value is the function of `default = path`, if given.
     pub(crate) default: Slot<Option<Path>>,
     pub(crate) skip: Slot<()>,
     pub(crate) store: Slot<()>,
     pub(crate) extra: Slot<()>,
     pub(crate) encrypt: Slot<EncryptSettings>,
-    /// Set by `series`; the value is the pattern of `series("..")`, if one is given.
+    /// Set by `series`. The value is the pattern of `series("..")`, if given.
     pub(crate) series: Slot<Option<LitStr>>,
-    /// Set by `split(n)`; the value is the number of pieces.
+    /// Set by `split(n)`. The value is the number of pieces.
     pub(crate) split: Slot<usize>,
-    /// Set by `part = n`; the value is the number of the row of a wide entity.
+    /// Set by `part = n`. The value is the number of the row of a wide entity.
     pub(crate) part: Slot<u32>,
     pub(crate) blob: Slot<()>,
-    /// Set by `blind`; the value is the length of the blind token in characters.
+    /// Set by `blind`. The value is the length of the blind token in characters.
     pub(crate) blind: Slot<u32>,
-    /// Set by `plaintext`: the field is stored in plain text although a key has its token.
+    /// Set by `plaintext`: the field is stored in plain text although its token is in a key.
     pub(crate) plaintext: Slot<()>,
     /// The names of all settings of the field, in source order.
     pub(crate) names: Vec<Ident>,
 }
 
-/// Default length of a blind token in characters: 40 bits. A filter on a million rows then matches
-/// few rows with other values, and the blind token reveals little of the value.
+/// The default length of a blind token in characters: 40 bits. A filter on a million rows then matches few rows with
+/// other values, and the blind token reveals little about the value.
 const DEFAULT_TOKEN_CHARS: u32 = 8;
 
-/// Length in characters of a blind token at full strength: the longest that `blind(chars = n)`
-/// accepts.
+/// The length of a full-strength blind token in characters, which is the maximum of `blind(chars = n)`.
 const MAX_TOKEN_CHARS: u32 = 26;
 
-/// Largest number of a part of a wide entity.
+/// The highest number of a part of a wide entity.
 const MAX_PART: u32 = 99;
 
-/// Largest padding block that `encrypt(pad = n)` accepts, in bytes.
+/// The largest padding block that `encrypt(pad = n)` accepts, in bytes.
 const MAX_PAD: u32 = 32_768;
 
 const ENTITY_KEYS: [&str; 14] = [
@@ -99,7 +98,7 @@ impl FieldAttr {
     pub(crate) fn read_properties_field(attrs: &[Attribute], errors: &mut Errors) -> Self {
         Self::read(attrs, errors, |read, setting| match setting.name().as_str() {
             name if ENTITY_KEYS.contains(&name) => {
-                // What the field lacks without the setting is not reported too.
+                // Do not also report what the field lacks without the setting.
                 read.mark_misspelt_setting(Some(name));
                 Err(syn::Error::new(
                     setting.key.span(),
@@ -113,8 +112,8 @@ impl FieldAttr {
         })
     }
 
-    /// Marks the setting `name` as given under a misspelt name, so that it is not also reported as
-    /// missing. Does nothing for `None`.
+    /// Marks the setting `name` as given under a misspelt name, which prevents another report that it is missing. Does
+    /// nothing for `None`.
     fn mark_misspelt_setting(&mut self, name: Option<&str>) {
         match name {
             Some("rename") => self.rename.mark_misspelt(),
@@ -175,8 +174,8 @@ fn flatten(setting: &Setting) -> syn::Result<Option<LitStr>> {
     Ok(prefix.get().cloned())
 }
 
-/// Reads `series` or `series("Day{:03}")`, which stores an array as one numbered property per slot.
-/// Returns the pattern of the properties' names, if one is written.
+/// Reads `series` or `series("Day{:03}")`, which stores an array as one numbered property per slot. Returns the pattern
+/// of the properties' names, if given.
 fn series(setting: &Setting) -> syn::Result<Option<LitStr>> {
     match &setting.value {
         SettingValue::Nothing => Ok(None),
@@ -190,10 +189,10 @@ fn series(setting: &Setting) -> syn::Result<Option<LitStr>> {
     }
 }
 
-/// The numbers of pieces that `split(n)` accepts: fifteen of 64 KiB are nearly the 1 MiB of a row.
+/// The numbers of pieces that `split(n)` accepts. Fifteen pieces of 64 KiB nearly fill a row of 1 MiB.
 const PIECES: std::ops::RangeInclusive<usize> = 2..=15;
 
-/// Reads `split(4)`, which stores a long text in several properties. Returns their number.
+/// Reads `split(4)`, which stores a long text in several properties. Returns the number of properties.
 fn split(setting: &Setting) -> syn::Result<usize> {
     if let SettingValue::List(_, inner) = &setting.value
         && let Ok(number) = syn::parse2::<syn::LitInt>(inner.clone())
@@ -205,8 +204,8 @@ fn split(setting: &Setting) -> syn::Result<usize> {
     setting.error("`split` expects the number of pieces from 2 to 15, write `split(4)`".to_owned())
 }
 
-/// Reads `default` or `default = path`, which gives a field without a stored property its value.
-/// Returns the path of the function.
+/// Reads `default` or `default = path`, which provides the value of a field without a stored property. Returns the path
+/// of the function.
 fn default(setting: &Setting) -> syn::Result<Option<Path>> {
     match setting.value {
         SettingValue::Nothing => Ok(None),
@@ -214,7 +213,7 @@ fn default(setting: &Setting) -> syn::Result<Option<Path>> {
     }
 }
 
-/// Default padding block with `hide_none`, in bytes: fits every type of a fixed length.
+/// The default padding block with `hide_none`, in bytes. Every type of fixed length fits into it.
 const DEFAULT_HIDE_NONE_PAD: u32 = 32;
 
 /// Reads `encrypt` or `encrypt(pad = 64, hide_none)`, which encrypts the property of a field.
@@ -232,14 +231,14 @@ fn encrypt(setting: &Setting) -> syn::Result<EncryptSettings> {
         }
     }
     read.hide_none = hide_none.is_set();
-    // Without padding, the length alone would tell a null from a value.
+    // Without padding, the length alone would distinguish a null from a value.
     let default_pad = if read.hide_none { DEFAULT_HIDE_NONE_PAD } else { 0 };
     read.pad = pad.get().copied().unwrap_or(default_pad);
     Ok(read)
 }
 
-/// Reads `blind` or `blind(chars = 8)`, which stores a blind token beside an encrypted property so
-/// that filters can compare it. Returns the blind token's length in characters.
+/// Reads `blind` or `blind(chars = 8)`, which stores a blind token with an encrypted property for filters to compare.
+/// Returns the blind token's length in characters.
 fn blind(setting: &Setting) -> syn::Result<u32> {
     if matches!(setting.value, SettingValue::Nothing) {
         return Ok(DEFAULT_TOKEN_CHARS);

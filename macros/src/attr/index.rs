@@ -1,4 +1,4 @@
-//! Reads `index(..)` and `list(..)`, which declare the further rows that an entity writes.
+//! Reads `index(..)` and `list(..)`, which declare additional rows of an entity.
 
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path};
@@ -6,7 +6,7 @@ use syn::{LitStr, Path};
 use super::{Setting, SettingValue};
 use crate::{errors::Errors, names, slot::Slot};
 
-/// One `index(..)` or `list(..)` declaration, as it is written.
+/// One `index(..)` or `list(..)` declaration, as written.
 #[derive(Debug)]
 pub(crate) struct IndexAttr {
     pub(crate) name: Ident,
@@ -14,13 +14,13 @@ pub(crate) struct IndexAttr {
     pub(crate) row_key: Slot<LitStr>,
     pub(crate) partition_key: Slot<LitStr>,
     pub(crate) table: Slot<LitStr>,
-    /// Set by `in_blob`: the list is kept in blobs instead of rows.
+    /// Set by `in_blob`: the list is stored in blobs instead of rows.
     pub(crate) in_blob: Slot<()>,
     pub(crate) unique: Slot<()>,
     pub(crate) when: Slot<Path>,
-    /// The fields that `only(..)` names. The copy stores no other fields.
+    /// The fields in `only(..)`. The copy stores no other fields.
     pub(crate) only: Slot<Vec<Ident>>,
-    /// Fields named by `except(..)`: the copy holds all others.
+    /// The fields in `except(..)`. The copy stores all others.
     pub(crate) except: Slot<Vec<Ident>>,
 }
 
@@ -82,7 +82,7 @@ impl IndexAttr {
                     if is_list { ("list", &LIST_KEYS) } else { ("index", &INDEX_KEYS) };
                 match setting.meant(known) {
                     Some(name) => self.mark_misspelt_setting(name),
-                    // It may stand for any setting that seems missing.
+                    // It may be any setting that seems missing.
                     None => errors.mark_incomplete(),
                 }
                 setting.unknown(what, known)
@@ -90,8 +90,7 @@ impl IndexAttr {
         }
     }
 
-    /// Marks the setting `name` as given under a misspelt name, so that it is not also reported as
-    /// missing.
+    /// Marks the setting `name` as given under a misspelt name, which prevents another report that it is missing.
     fn mark_misspelt_setting(&mut self, name: &str) {
         match name {
             "row_key" => self.row_key.mark_misspelt(),
@@ -108,8 +107,7 @@ impl IndexAttr {
 }
 
 impl IndexAttr {
-    /// Returns the place where the declaration leaves a field out of copies: the field in `except(..)`, else
-    /// `only`.
+    /// Returns the span that excludes a field from copies: the field in `except(..)`, or else `only`.
     pub(crate) fn span_of_left_out(&self, field: &str) -> Span {
         let except = self.except.get().into_iter().flatten();
         let mut named = except.filter(|name| names::ident_text(name) == field);
@@ -117,24 +115,24 @@ impl IndexAttr {
         named.or_else(|| self.only.span()).unwrap_or_else(|| self.name.span())
     }
 
-    /// Returns the place of `unique`, else of the name.
+    /// Returns the span of `unique`, or else of the name.
     pub(crate) fn unique_span(&self) -> Span {
         self.unique.span().unwrap_or_else(|| self.name.span())
     }
 
-    /// Returns the place of `in_blob`, else of the name.
+    /// Returns the span of `in_blob`, or else of the name.
     pub(crate) fn in_blob_span(&self) -> Span {
         self.in_blob.span().unwrap_or_else(|| self.name.span())
     }
 }
 
 impl Setting {
-    /// Returns the error for `in_blob` on an index: only a list can be kept in blobs.
+    /// Returns the error for `in_blob` on an index, because only lists can be stored in blobs.
     fn only_for_lists(&self) -> syn::Result<()> {
         self.error("a copy is a row of a table; what is kept in blobs is a `list(..)`".to_owned())
     }
 
-    /// Returns the error for a setting on a list that only an index can have.
+    /// Returns the error for a setting on a list that only indexes can have.
     fn only_for_indexes(&self) -> syn::Result<()> {
         let key = &self.key;
         let message = format!(

@@ -1,7 +1,6 @@
-//! First stage: reads `#[table(..)]` attributes as they are written.
+//! First stage: reads `#[table(..)]` attributes as written.
 //!
-//! Reports settings that are unknown, malformed or given twice. Whether settings go together is
-//! decided later, by `check`.
+//! Reports settings that are unknown, malformed or given twice. `check` decides later whether settings are compatible.
 
 mod container;
 mod field;
@@ -42,7 +41,7 @@ pub(crate) struct Setting {
 #[derive(Debug)]
 enum SettingValue {
     Nothing,
-    /// A `=` without a value behind it.
+    /// A `=` without a value.
     Missing,
     Value(Box<Expr>),
     List(Span, TokenStream),
@@ -56,7 +55,7 @@ impl Parse for Setting {
                 format!("expected a name, found a text; write `{}` without quotes", text.value());
             return Err(syn::Error::new(text.span(), message));
         }
-        // `crate` is a setting and a keyword, which `Ident` alone would refuse.
+        // `crate` is a keyword as well as a setting, and `Ident` alone would refuse it.
         let key = Ident::parse_any(input).map_err(|error| no_name_error(input, error))?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
@@ -75,7 +74,7 @@ impl Parse for Setting {
     }
 }
 
-/// Returns the error for something that stands where the name of a setting is expected.
+/// Returns the error for something else in place of a setting's name.
 fn no_name_error(input: ParseStream<'_>, error: syn::Error) -> syn::Error {
     match input.parse::<TokenTree>() {
         Ok(found) => {
@@ -87,10 +86,10 @@ fn no_name_error(input: ParseStream<'_>, error: syn::Error) -> syn::Error {
     }
 }
 
-/// Reads the value behind `=`.
+/// Reads the value after `=`.
 fn value_of(key: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
     input.parse().map(without_group).map_err(|error| {
-        // The compiler would show the end of the input at the derive.
+        // The compiler would report the end of the input at the derive.
         match input.is_empty() {
             true => syn::Error::new(key.span(), format!("the value of `{key}` is not complete")),
             false => error,
@@ -98,7 +97,7 @@ fn value_of(key: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
     })
 }
 
-/// Takes a value out of the invisible group in which a `macro_rules!` macro hands it on.
+/// Removes the invisible group around a value that a `macro_rules!` macro passed on.
 fn without_group(value: Expr) -> Expr {
     match value {
         Expr::Group(group) => without_group(*group.expr),
@@ -118,8 +117,8 @@ fn settings(attrs: &[Attribute], errors: &mut Errors) -> Vec<Setting> {
     all
 }
 
-/// Reports each setting of `#[table(..)]` attributes at a place that has none. `place` names the place, and
-/// `hint` says what to do instead.
+/// Reports each setting of `#[table(..)]` attributes in a place that has none. `place` describes the place, and `hint`
+/// says what to do instead.
 pub(crate) fn refuse_settings(attrs: &[Attribute], place: &str, hint: &str, errors: &mut Errors) {
     for setting in settings(attrs, errors) {
         let message = format!("`{}` on {place}, expected none: {hint}", setting.name());
@@ -127,8 +126,8 @@ pub(crate) fn refuse_settings(attrs: &[Attribute], place: &str, hint: &str, erro
     }
 }
 
-/// Reads the settings of an attribute, separated by commas. Reports each malformed setting and goes
-/// on after the next comma. Also returns a setting that lacks only the comma after it.
+/// Reads the settings of an attribute, separated by commas. Reports each malformed setting and continues after the next
+/// comma. Also returns a setting that only lacks the comma after it.
 fn readable_settings(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Setting> {
     let mut read = Vec::new();
     while !input.is_empty() {
@@ -146,8 +145,8 @@ fn readable_settings(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Setting
             Err(error) => errors.add_unreadable(error),
         }
         let is_comma = |input: ParseStream<'_>| matches!(input.parse(), Ok(Some::<Token![,]>(_)));
-        // The rest of a malformed setting is skipped, so that the settings after it are still read
-        // and not called missing.
+        // Skip the rest of a malformed setting. The settings after it are then read instead of being reported as
+        // missing.
         while !input.is_empty() && !is_comma(input) {
             let _ = input.parse::<TokenTree>();
         }
@@ -164,7 +163,7 @@ impl Setting {
         Err(syn::Error::new(self.span(), message))
     }
 
-    /// Returns the span to report a malformed setting at: its value, or its name if it has none.
+    /// Returns the span for reporting a malformed setting: its value, or its name if it has no value.
     fn span(&self) -> Span {
         match &self.value {
             SettingValue::Nothing | SettingValue::Missing => self.key.span(),
@@ -193,7 +192,7 @@ impl Setting {
         self.error(format!("`{0}` expects a string, write `{0} = \"{meant}\"`", self.key))
     }
 
-    /// Returns the text that was meant by a value without quotes, or by a text in parentheses.
+    /// Returns the text that was meant by a value without quotes, or by a string in parentheses.
     fn meant_text(&self) -> Option<String> {
         match &self.value {
             SettingValue::Value(value) if matches!(&**value, Expr::Path(_)) => {
@@ -207,12 +206,12 @@ impl Setting {
         }
     }
 
-    /// Returns whether the value is the template of a key, in which a field has braces.
+    /// Returns whether the value is a key template, in which fields are in braces.
     fn is_template(&self) -> bool {
         self.name().ends_with("_key")
     }
 
-    /// Reads a setting with a path, such as `validate = check_it`. `place` says where the path leads.
+    /// Reads a setting with a path, such as `validate = check_it`. `place` describes what the path refers to.
     fn path(&self, place: &str) -> syn::Result<Path> {
         if let SettingValue::Value(value) = &self.value
             && let Expr::Path(path) = &**value
@@ -245,7 +244,7 @@ impl Setting {
         }
     }
 
-    /// Reads a setting with a path in quotes: `crate = "path"`, as serde has it.
+    /// Reads a setting with a path in quotes, such as `crate = "path"`, in the style of serde.
     fn quoted_path(&self) -> syn::Result<Path> {
         let text = self.string()?;
         text.parse_with(Path::parse_mod_style).map_err(|_| {
@@ -258,7 +257,7 @@ impl Setting {
         })
     }
 
-    /// Reads a setting that is a list of settings, such as `encrypt(..)`, of which `example` is one.
+    /// Reads a setting that is a list of settings, such as `encrypt(..)`. `example` shows one.
     fn list(&self, example: &str) -> syn::Result<Punctuated<Setting, Token![,]>> {
         match &self.value {
             SettingValue::List(_, inner) => Punctuated::parse_terminated.parse2(inner.clone()),
@@ -266,8 +265,8 @@ impl Setting {
         }
     }
 
-    /// Reads a setting that is a list of settings, such as `index(..)`, of which `example` is one. Reports
-    /// those of the list that cannot be read, and returns the others.
+    /// Reads a setting that is a list of settings, such as `index(..)`. `example` shows one. Reports the settings
+    /// in the list that cannot be read, and returns the others.
     fn readable_list(&self, example: &str, errors: &mut Errors) -> syn::Result<Vec<Setting>> {
         match &self.value {
             SettingValue::List(_, inner) => {
@@ -282,7 +281,7 @@ impl Setting {
         self.error(format!("`{}` expects a list, write `{example}`", self.key))
     }
 
-    /// Returns which of the known names a misspelt setting means.
+    /// Returns the known name that a misspelt setting means.
     fn meant<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
         names::nearest_name(&self.name(), known.iter().copied())
     }

@@ -1,10 +1,10 @@
-//! Checks settings of one field that exclude each other.
+//! Checks for settings of one field that exclude each other.
 
 use proc_macro2::Ident;
 
 use crate::{attr::FieldAttr, errors::Errors, model::Field, names};
 
-/// Reports each setting of a field that does not go together with an earlier one.
+/// Reports each setting of a field that conflicts with an earlier one.
 pub(super) fn report_conflicting_settings(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let names = &field.attr.names;
@@ -21,14 +21,14 @@ pub(super) fn report_conflicting_settings(fields: &[Field], errors: &mut Errors)
     }
 }
 
-/// Returns whether two settings of the field exclude each other. What else is wrong with such a field
-/// follows from the setting that is too many.
+/// Returns whether two settings of the field exclude each other. Any other problem of such a field follows from the
+/// surplus setting.
 pub(super) fn has_conflict(field: &Field) -> bool {
     let names = &field.attr.names;
     names.iter().any(|one| names.iter().any(|other| conflict(&field.attr, one, other).is_some()))
 }
 
-/// Returns the message for two settings that exclude each other; `None` if they go together.
+/// Returns the message for two settings that exclude each other, or `None` if they are compatible.
 fn conflict(attr: &FieldAttr, one: &Ident, other: &Ident) -> Option<String> {
     let (one, other) = (names::ident_text(one), names::ident_text(other));
     let forward = reason(attr, &one, &other).map(|why| (&one, &other, why));
@@ -37,7 +37,7 @@ fn conflict(attr: &FieldAttr, one: &Ident, other: &Ident) -> Option<String> {
     Some(format!("`{first}` and `{second}` on one field: {why}"))
 }
 
-/// Returns why a field with the setting `kind` cannot have the setting `other` too.
+/// Returns why a field with the setting `kind` cannot also have the setting `other`.
 fn reason(attr: &FieldAttr, kind: &str, other: &str) -> Option<&'static str> {
     let has_prefix = attr.flatten.get().is_some_and(Option::is_some);
     let has_pattern = attr.series.get().is_some_and(Option::is_some);

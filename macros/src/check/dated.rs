@@ -1,4 +1,4 @@
-//! Checks an entity with dated tables: the time in a field decides the period, and so the table.
+//! Checks an entity with dated tables, where the time in a field determines the period and thereby the table.
 
 use proc_macro2::Span;
 use syn::LitStr;
@@ -9,8 +9,8 @@ use crate::{
     template::Fineness,
 };
 
-/// Reports a table's name that is not valid, a field whose type cannot name a table, and indexes,
-/// lists and blobs that are not possible with dated tables.
+/// Reports an invalid table name, a field whose type cannot determine a table, and indexes, lists and blobs that do not
+/// work with dated tables.
 pub(super) fn check_dated_tables(entity: &Entity, errors: &mut Errors) {
     let Some(dated) = &entity.dated else { return };
     prefix(&dated.prefix, dated, entity.table.span(), errors);
@@ -25,8 +25,8 @@ pub(super) fn check_dated_tables(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports the table of an index or list if its name is not valid or does not end with the same date
-/// form as the name of the entity's table.
+/// Reports the table of an index or list if its name is invalid or does not end with the same date form as the name of
+/// the entity's table.
 fn own_table(entity: &Entity, dated: &DatedTableName, table: &LitStr, errors: &mut Errors) {
     let (name, own) = (table.value(), entity.table.value());
     let date = own.find('{').and_then(|start| own.get(start..)).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{errors::Errors, model::EdmEnum};
 
-/// Reports two variants with the same text: a reader could not tell them apart.
+/// Reports two variants with the same text, which readers could not distinguish.
 pub(super) fn report_equal_texts(edm_enum: &EdmEnum, errors: &mut Errors) {
     let mut seen = HashMap::new();
     let known = edm_enum.variants.iter().filter(|variant| !variant.is_text_lost);

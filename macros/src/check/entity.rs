@@ -20,13 +20,13 @@ pub(super) fn check_table_names(entity: &Entity, errors: &mut Errors) {
     if !is_table_name_template(&entity.table) && !entity.attr.name.is_unreadable() {
         is_table_name(&entity.table, hint, errors);
     }
-    // Tables beside dated ones are checked with them.
+    // Tables of dated entities are checked elsewhere.
     for literal in table_literals.filter(|_| entity.dated.is_none()) {
         is_table_name(literal, "", errors);
     }
 }
 
-/// Reports a name that no table can have. `hint` says what to write.
+/// Reports an invalid table name. `hint` says what to write.
 fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     let (name, span) = (literal.value(), literal.span());
     if name.contains(['{', '}']) {
@@ -36,8 +36,8 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
         );
         return;
     }
-    // The struct's own name stands for a missing `name`, which may be in a part of the attribute
-    // that could not be read.
+    // The struct's own name replaces a missing `name`, which may be in a part of the attribute that could not be
+    // read.
     let mut report = |message: String| match hint {
         "" => errors.add_at(span, message),
         _ => errors.add_unless_incomplete(span, message),
@@ -53,8 +53,7 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     }
 }
 
-/// Reports entity types that look like those of index copies (`#`), of versions (`.v2`) or of the library's own
-/// rows (`entable.`).
+/// Reports entity types that look like index copies (`#`), versions (`.v2`) or the library's own rows (`entable.`).
 pub(super) fn check_entity_type(entity: &Entity, errors: &mut Errors) {
     let name = entity.entity_type.value();
     let span = entity.entity_type.span();

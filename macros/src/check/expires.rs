@@ -1,9 +1,8 @@
-//! Checks the field with the time of an entity's expiry: `expires = field`.
+//! Checks the field with an entity's time of expiry, from `expires = field`.
 
 use crate::{errors::Errors, model::Entity, names};
 
-/// Reports a field that cannot hold the time of an entity's expiry, and copies that leave the field
-/// out.
+/// Reports a field that cannot hold the time of expiry, and copies without the field.
 pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
     let Some(expires) = &entity.expires else { return };
     let Some(field) = entity.fields.get(expires.field) else { return };

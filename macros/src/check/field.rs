@@ -11,7 +11,7 @@ use crate::{
     template::Form,
 };
 
-/// Reports an encrypted field that stands in plain text in a key.
+/// Reports an encrypted field that is in a key in plain text.
 fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
     let Some(span) = field.attr.encrypt.span() else { return };
     let keys = entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
@@ -30,7 +30,7 @@ fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mu
     }
 }
 
-/// Reports `hide_none` on a field that is never absent or whose blind token would tell its absence.
+/// Reports `hide_none` on a field that is never absent or whose blind token would reveal its absence.
 pub(super) fn check_hide_none(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let name = &field.name;
@@ -59,7 +59,7 @@ pub(super) fn check_hide_none(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// Reports a `KeyRef` that is not flattened: it is two properties.
+/// Reports a `KeyRef` that is not flattened, because it has two properties.
 pub(super) fn report_unflattened_references(fields: &[Field], errors: &mut Errors) {
     for field in fields.iter().filter(|field| field.storage == Storage::Plain) {
         if field.is_reference() {
@@ -72,7 +72,7 @@ pub(super) fn report_unflattened_references(fields: &[Field], errors: &mut Error
     }
 }
 
-/// Reports arrays that no setting stores in an entity, since an array is not one property.
+/// Reports arrays in an entity without a setting that stores them, because an array is not a single property.
 pub(super) fn report_arrays_of_entity(entity: &Entity, errors: &mut Errors) {
     for (at, field) in entity.fields.iter().enumerate() {
         let Some((is_option, array)) = unstored_array(field) else { continue };
@@ -94,7 +94,7 @@ pub(super) fn report_arrays_of_entity(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports arrays that no setting stores in a flattened struct.
+/// Reports arrays in a flattened struct without a setting that stores them.
 pub(super) fn report_arrays_of_properties(fields: &[Field], errors: &mut Errors) {
     let fields = fields.iter().filter(|field| !field.attr.series.is_set());
     for field in fields.filter(|field| unstored_array(field).is_some()) {
@@ -109,8 +109,7 @@ fn report_array(field: &Field, what_to_write: &str, errors: &mut Errors) {
     errors.add_at(field.ty.span(), message);
 }
 
-/// Returns the type of a field that is an array, or an `Option` of one (`true`), and has no setting that
-/// stores it.
+/// Returns the type of a field that is an array, or an `Option` of one (`true`), if it has no setting that stores it.
 fn unstored_array(field: &Field) -> Option<(bool, &TypeArray)> {
     let inner = field.is_option().then(|| names::first_argument_type(&field.ty)).flatten();
     match names::ungrouped(inner.unwrap_or(&field.ty)) {
@@ -119,7 +118,7 @@ fn unstored_array(field: &Field) -> Option<(bool, &TypeArray)> {
     }
 }
 
-/// Reports `blind` without `encrypt`: a plain value needs no blind token.
+/// Reports `blind` without `encrypt`, because a plain value needs no blind token.
 pub(super) fn refuse_blind_without_encrypt(fields: &[Field], errors: &mut Errors) {
     for field in fields.iter().filter(|field| !has_conflict(field)) {
         let (Some(span), false) = (field.attr.blind.span(), field.attr.encrypt.is_set()) else {
@@ -135,11 +134,11 @@ pub(super) fn refuse_blind_without_encrypt(fields: &[Field], errors: &mut Errors
     }
 }
 
-/// Most properties of an entity beside the system's three.
+/// The maximum number of properties of an entity, besides the three system properties.
 const MAX_PROPERTIES: usize = 252;
 
-/// Reports a series that is no array of a known length, whose pattern does not name each slot, or
-/// that has more slots than a row has properties.
+/// Reports a series that is not an array of known length, whose pattern does not give each slot a name, or that has
+/// more slots than a row can have properties.
 pub(super) fn check_series(entity: &Entity, errors: &mut Errors) {
     for field in &entity.fields {
         let Some(pattern) = field.attr.series.get() else { continue };

@@ -1,9 +1,9 @@
-//! The names that the service takes for properties. Uses nothing of this crate, so that a test can compare
-//! it with the rule of the runtime, character by character.
+//! The property names that the service accepts. Uses nothing of this crate, because a test compares it with the
+//! runtime's rule character by character.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// Returns whether the name is a C# identifier, as the service requires it.
+/// Returns whether the name is a C# identifier, which the service requires.
 pub(super) fn is_identifier(name: &str) -> bool {
     use GeneralCategory as Category;
     let is_letter = |c: char| {

@@ -6,23 +6,22 @@ use crate::{
     names,
 };
 
-/// Most operations in an entity group transaction. An entity and its local copies share one.
+/// The maximum number of operations in an entity group transaction, which an entity shares with its local copies.
 const MAX_OPERATIONS: usize = 100;
 
-/// Rows in the primary's transaction that record pending writes to remote copies.
+/// Rows of the primary's transaction that record pending writes of remote copies.
 const OUTBOX_ROWS: usize = 2;
 
-/// Properties of a remote copy that name the primary entity.
+/// Properties of a remote copy for its primary entity.
 const OWNER_PROPERTIES: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 
-/// Reports an entity that has more rows than one transaction can write: its primary or parts, its local
-/// copies and lists, and the outbox rows that its remote copies and lists need.
+/// Reports an entity with more rows than one transaction can write: its primary or parts, its local copies and
+/// lists, and the outbox rows for its remote copies and lists.
 pub(super) fn check_row_count(entity: &Entity, errors: &mut Errors) {
     let local = entity.families.iter().filter(|family| !family.is_remote).count();
-    // One of them is the dirty row, the other is the fence, which every transaction with open work
-    // writes too.
+    // The dirty row and the fence. Every transaction with open work also writes the fence.
     let outbox_rows = if local < entity.families.len() { OUTBOX_ROWS } else { 0 };
-    // A claim stands for all unique values of a transaction.
+    // One claim covers all unique values of a transaction.
     let has_claim = entity.families.iter().any(|family| family.is_remote && family.unique);
     let parts = entity.wide.map_or(1, |_| entity.wide_part_count());
     let rows = local + (parts - 1) + outbox_rows + usize::from(has_claim);
@@ -35,12 +34,12 @@ pub(super) fn check_row_count(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports `except(..)` of a field that the copy's own keys give back, and `only(..)` or `except(..)` of a
-/// field that no row stores.
+/// Reports `except(..)` of a field that is in the copy's own keys, and `only(..)` or `except(..)` of a field that
+/// no row stores.
 pub(super) fn check_selected_fields(entity: &Entity, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| family.has_sound_templates()) {
         let Some(declaration) = entity.declaration(family) else { continue };
-        // Both at once are reported already.
+        // Both together have already been reported.
         if declaration.only.is_set() && declaration.except.is_set() {
             continue;
         }
@@ -67,9 +66,9 @@ pub(super) fn check_selected_fields(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports a remote copy whose keys do not determine the primary's keys: two entities could then have
-/// the same copy keys. A `unique` index is not reported. If the entity has remote copies, also reports
-/// fields stored under the names of the properties that name a copy's primary (`OWNER_PROPERTIES`).
+/// Reports a remote copy whose keys do not determine the primary's keys, because two entities could then have the
+/// same copy keys. Does not report `unique` indexes. If the entity has remote copies, also reports fields that are
+/// stored under the names of the properties for a copy's primary (`OWNER_PROPERTIES`).
 pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
     let copies = entity.families.iter().filter(|family| family.is_copy());
     let mut has_any = false;
@@ -90,7 +89,7 @@ pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports the fields of the primary's keys that do not follow from the copy's keys.
+/// Reports the fields of the primary's keys that cannot be derived from the copy's keys.
 fn missing_owner_fields(entity: &Entity, family: &Family, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
     let follows = |part: &Part| {

@@ -7,17 +7,17 @@ use crate::{
     template::Form,
 };
 
-/// Reports a part of variable width that is followed by another part, or by a literal that cannot
-/// mark its end: one that does not begin with an ASCII character.
+/// Reports a part of variable width that is followed by another part, or by a literal that cannot mark its end
+/// because it does not begin with an ASCII character.
 ///
-/// Decides by the names of types whether a part's width is fixed. Where a name does not show the
-/// width, a const assertion decides later.
+/// Uses the names of types to decide whether a part's width is fixed. If a name does not show the width, a const
+/// assertion decides later.
 pub(super) fn report_unseparated_parts(key: &KeyTemplate, entity: &Entity, errors: &mut Errors) {
     if !key.is_sound {
         return;
     }
     for (second, has_fixed_width) in key.segment_after_each_part(&entity.fields) {
-        // Only what is known to vary is refused here.
+        // Only refuse a width that is known to vary here.
         if has_fixed_width != Some(false) {
             continue;
         }
@@ -34,14 +34,14 @@ pub(super) fn report_unseparated_parts(key: &KeyTemplate, entity: &Entity, error
     }
 }
 
-/// Message for a literal that cannot mark the end of a part.
+/// The message for a literal that cannot mark the end of a part.
 const TERMINATOR: &str = "the literal after a part of variable width begins with an ASCII character: it is escaped in the part, and escapes of others are long";
 
 fn can_end_part(literal: &str) -> bool {
     literal.starts_with(|c: char| c.is_ascii())
 }
 
-/// Reports an `Option` in a key, once for each field: every row has all parts of its keys.
+/// Reports an `Option` in a key, once for each field, because every row has all parts of its keys.
 pub(super) fn refuse_optional_parts(entity: &Entity, errors: &mut Errors) {
     let mut seen = Vec::new();
     for (at, family) in entity.families.iter().enumerate() {
@@ -63,7 +63,7 @@ pub(super) fn refuse_optional_parts(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports a PartitionKey made of times alone: one server would take all writes of that time.
+/// Reports a PartitionKey that consists only of times, because a single server would receive all current writes.
 pub(super) fn refuse_hot_partition(entity: &Entity, errors: &mut Errors) {
     let Some(primary) = entity.families.first() else { return };
     let key = &primary.partition;
@@ -85,9 +85,9 @@ pub(super) fn refuse_hot_partition(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports `{field:hmac}` if another key shows the field in plain text, or if a copy lacks the field.
+/// Reports `{field:hmac}` if another key contains the field in plain text, or if a copy lacks the field.
 ///
-/// A copy needs the field to check that the hash in its key is right.
+/// A copy needs the field to verify the hash in its key.
 pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
     let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
     let keys = || keys().filter(|key| key.is_sound);
@@ -100,7 +100,7 @@ pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
                 let is_held = family.holds.get(part.field).copied().unwrap_or_default();
                 let name = &field.name;
                 if field.attr.encrypt.is_set() {
-                    // `encrypt` on a field in plain text is a message of its own.
+                    // `encrypt` on a field in plain text has its own message.
                 } else if let Some(other) = keys().find(|key| key.parts().any(plain)) {
                     let message = format!(
                         "`{name}` stands in plain text in the key \"{}\", so that its token hides nothing",
@@ -123,7 +123,7 @@ pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports a field in plain text whose token is in a key, unless the field says `plaintext`, and
+/// Reports a field in plain text whose token is in a key, unless the field has `plaintext`. Also reports
 /// `plaintext` on a field without a token.
 pub(super) fn refuse_plaintext_next_to_token(entity: &Entity, errors: &mut Errors) {
     let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);

@@ -3,7 +3,7 @@
 use super::names::LIBRARY_PREFIX;
 use crate::{errors::Errors, model::Message};
 
-/// Reports a message name that is empty, too long, has control characters or looks like those of the library's own
+/// Reports a message name that is empty, too long, has control characters or looks like one of the library's own
 /// messages.
 pub(super) fn check_name(message: &Message, errors: &mut Errors) {
     let name = message.name.value();

@@ -1,4 +1,4 @@
-//! Third stage: reports attributes that do not go together. Changes nothing.
+//! Third stage: reports attributes that conflict. Changes nothing.
 
 mod conflict;
 mod dated;

@@ -14,13 +14,13 @@ pub(super) const RESERVED_NAMES: [&str; 3] = ["PartitionKey", "RowKey", "Timesta
 /// The property with the id of a write, which clients add on request.
 pub(super) const OPERATION_ID: &str = "OpId";
 
-/// The prefix of the types of the library's own rows and of the names of its own messages.
+/// The prefix of the types of the library's own rows and the names of its own messages.
 pub(super) const LIBRARY_PREFIX: &str = "entable.";
 
-/// The property that authenticates all others of a row, with `seal`.
+/// The property from `seal`, which authenticates all others of a row.
 const SEAL_PROPERTY: &str = "EntitySeal";
 
-/// Longest property name that the service accepts, in UTF-16 units.
+/// The maximum length of a property name that the service accepts, in UTF-16 units.
 const MAX_NAME_UNITS: usize = 255;
 
 /// Reports property names that are malformed, reserved or used twice.
@@ -44,7 +44,7 @@ pub(super) fn check_property_names(fields: &[Field], marker: Option<String>, err
     token_properties(fields, marker.as_deref(), &seen, errors);
 }
 
-/// Returns what is wrong with the name of a property: malformed, reserved, or used before.
+/// Returns what is wrong with a property name: malformed, reserved, or already used.
 fn name_fault<'f>(
     field: &'f Field,
     name: &'f str,
@@ -81,7 +81,7 @@ fn name_fault<'f>(
     }
 }
 
-/// Reports a field stored under the name of the property that `seal` adds.
+/// Reports a field that is stored under the name of the property that `seal` adds.
 pub(super) fn refuse_seal_property_name(entity: &Entity, errors: &mut Errors) {
     let known = entity.fields.iter().filter(|field| entity.is_sealed && !field.is_name_lost);
     for field in known.filter(|field| field.property == SEAL_PROPERTY) {
@@ -118,7 +118,7 @@ pub(super) fn report_equal_column_names(fields: &[Field], errors: &mut Errors) {
     for field in columns {
         let name = field.constant.to_string();
         let Some(first) = seen.insert(name.clone(), field) else { continue };
-        // Two fields with one property's name have a message already.
+        // Two fields with the same property name have already been reported.
         let share_property = first.storage.is_one_property()
             && field.storage.is_one_property()
             && !(first.is_name_lost || field.is_name_lost)
@@ -135,7 +135,7 @@ pub(super) fn report_equal_column_names(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// Reports a field named like the patch's method that removes another: `remove_x` beside `x`.
+/// Reports a field with the name of the patch method that removes another field, such as `remove_x` and `x`.
 pub(super) fn report_remove_method_clashes(entity: &Entity, errors: &mut Errors) {
     for (at, removed) in entity.fields.iter().enumerate() {
         if !entity.can_change_in_place(at) || !removed.is_removable() {

@@ -7,17 +7,17 @@ use crate::{
     template::Form,
 };
 
-/// The property in which each row of a wide entity says which write it is of.
+/// The property with the id of the write, in each row of a wide entity.
 const PARTS_PROPERTY: &str = "EntableParts";
 
-/// Most rows of a wide entity: their numbers have two digits.
+/// The maximum number of rows of a wide entity, whose numbers have two digits.
 const MAX_PARTS: usize = 99;
 
-/// Reports `part` on fields of an entity of one row. Of a wide entity, reports full copies, and
-/// settings, fields, keys and parts that it cannot have.
+/// Reports `part` on fields of an entity that is not wide. For a wide entity, reports full copies, and settings,
+/// fields, keys and parts that it cannot have.
 pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.wide else {
-        // A misspelt `wide` is reported already.
+        // A misspelt `wide` has already been reported.
         for field in entity.fields.iter().filter(|_| !entity.attr.wide.is_set()) {
             if let Some(span) = field.attr.part.span() {
                 let message = format!(
@@ -29,7 +29,7 @@ pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
         }
         return;
     };
-    // A copy is one row. It holds the fields that it names, wherever their parts are.
+    // A copy is one row. It contains the declared fields, whichever parts they are in.
     for family in entity.families.iter().filter(|family| family.kind == FamilyKind::Copy) {
         if family.holds.iter().all(|is_held| *is_held) {
             let message = format!(
@@ -56,8 +56,7 @@ pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
     parts(entity, errors);
 }
 
-/// Reports fields that a wide entity cannot have, such as `extra`, and `part` on a field that no
-/// part stores.
+/// Reports fields that a wide entity cannot have, such as `extra`, and `part` on a field that is not stored in a part.
 fn fields(entity: &Entity, errors: &mut Errors) {
     for (at, field) in entity.fields.iter().enumerate() {
         let name = &field.name;
@@ -100,7 +99,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports keys with a token, which would have to be made for each part.
+/// Reports keys with a token, which would be needed for each part.
 fn keys(entity: &Entity, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
     for key in [&primary.partition, &primary.row] {
@@ -113,7 +112,7 @@ fn keys(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports parts without fields, and too many of them.
+/// Reports parts without fields, and too many parts.
 fn parts(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.wide else { return };
     let count = entity.wide_part_count();
@@ -123,7 +122,7 @@ fn parts(entity: &Entity, errors: &mut Errors) {
         errors.add_at(span, message);
         return;
     }
-    // A part that could not be read is reported already.
+    // A part that could not be read has already been reported.
     let is_lost = |field: &Field| field.attr.part.is_unreadable();
     if errors.may_have_unread_fields(entity.fields.len())
         || !entity.has_only_sound_templates()

@@ -1,4 +1,4 @@
-//! Generates the column constants: one for each field with properties of its own.
+//! Generates the column constants: one for each field that has properties.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -30,9 +30,8 @@ pub(super) fn columns_of_properties(properties: &Properties) -> TokenStream {
     )
 }
 
-/// Returns column constants for a type that is refused, so that uses of the constants still
-/// compile. The constants cannot be used at run time. Of fields with the same constant name, only
-/// the first can have a constant.
+/// Returns column constants for a type that is refused, which lets uses of the constants compile. The constants
+/// cannot be used at run time. If several fields have the same constant name, only the first gets a constant.
 pub(super) fn columns_of_refused_type(ident: &Ident, fields: &[Field]) -> TokenStream {
     let mut seen: Vec<String> = Vec::new();
     let columns = fields.iter().filter_map(|field| {
@@ -70,8 +69,8 @@ fn column_constant(
     })
 }
 
-/// Returns how the field is read from keys: a pair of form and reader function for each form of a
-/// key part from which the field can be read. The same form is listed once.
+/// Returns how the field is read from keys: a pair of form and reader function for each form of a key part from
+/// which the field can be read. Each form is listed once.
 fn key_parts(entity: &Entity, at: usize, field: &Field) -> Vec<TokenStream> {
     let mut reads: Vec<TokenStream> = Vec::new();
     let mut seen: Vec<&Form> = Vec::new();

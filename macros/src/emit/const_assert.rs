@@ -1,5 +1,5 @@
-//! Generates const assertions for what only the types of fields tell. The compiler reports them at
-//! the token that they are about.
+//! Generates const assertions for rules that depend on the types of fields. The compiler reports a failure at the token
+//! concerned.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -12,7 +12,7 @@ use crate::{
     template::Form,
 };
 
-/// Number of properties of a remote copy that name its primary: `Src`, `SrcP`, `SrcR`, `SrcT`.
+/// The number of properties of a remote copy for its primary: `Src`, `SrcP`, `SrcR`, `SrcT`.
 const OWNER_PROPERTIES: usize = 4;
 
 /// Returns the assertions of an entity.
@@ -61,8 +61,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #expires #hidden #defaulted #(#flattened)* }
 }
 
-/// Returns the assertions that each part of a wide entity has at most 252 properties, two of which are
-/// the library's own.
+/// Returns the assertions that each part of a wide entity has at most 252 properties, including two of the
+/// library's own.
 fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
     let span = entity.wide?;
     let asserts = (1..=entity.wide_part_count()).map(|part| {
@@ -77,17 +77,17 @@ fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
     Some(quote! { #(#asserts)* })
 }
 
-/// Returns whether the fields have so few properties that no assertion has to count them: no struct
-/// is flattened, and two properties for each field are still few enough.
+/// Returns whether the fields have so few properties that no assertion is needed: no struct is flattened, and two
+/// properties per field still fit.
 fn is_surely_narrow(fields: &[Field]) -> bool {
-    // Each property may have a blind token beside it: 120 of them with tokens, and the library's
-    // own properties, still fit into 252.
+    // Each property may have a blind token: 120 properties with tokens and the library's own properties still fit into
+    // 252.
     let properties: usize =
         fields.iter().map(|field| field.known_property_names().len().max(1)).sum();
     properties <= 120 && fields.iter().all(|field| field.storage.prefix().is_none())
 }
 
-/// Returns assertions that fields with `hide_none` are an `Option`.
+/// Returns assertions that fields with `hide_none` are `Option`s.
 pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
     let hides = |field: &&Field| {
         field.encrypt_settings().is_some_and(|encrypt_settings| encrypt_settings.hide_none)
@@ -109,7 +109,7 @@ pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
     quote! { #(#asserts)* }
 }
 
-/// Returns assertions that fields with `default = path` are no `Option`, whose `None` is stored as an absent
+/// Returns assertions that fields with `default = path` are not `Option`s, because a `None` is stored as an absent
 /// property and would be read as the default.
 pub(super) fn assert_defaulted_are_required(fields: &[Field]) -> TokenStream {
     let asserts = fields.iter().filter_map(|field| {
@@ -130,7 +130,7 @@ pub(super) fn assert_defaulted_are_required(fields: &[Field]) -> TokenStream {
     quote! { #(#asserts)* }
 }
 
-/// Returns assertions that `upgrade_from` names an older version of the entity.
+/// Returns assertions that `upgrade_from` refers to an older version of the entity.
 fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
     let older = entity.upgrade_from.as_ref()?;
     let (name, version) = (entity.entity_type.value(), entity.version);
@@ -158,7 +158,7 @@ fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
     })
 }
 
-/// Returns the assertion that the field of `expires = field` is a time.
+/// Returns the assertion that the field in `expires = field` is a time.
 fn assert_expires_is_time(entity: &Entity) -> Option<TokenStream> {
     let expires = entity.expires.as_ref()?;
     let field = entity.fields.get(expires.field)?;
@@ -194,8 +194,8 @@ fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream>
     })
 }
 
-/// Returns the assertion that copies have at most 252 properties. A copy stores fields of the
-/// primary's keys too, where its own keys do not give them back.
+/// Returns the assertion that copies have at most 252 properties. A copy also stores fields of the primary's keys
+/// that its own keys do not contain.
 fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStream {
     let fields = entity.fields.iter().enumerate();
     let held = fields.filter(|(at, field)| entity.is_property(family, *at, field));
@@ -210,12 +210,12 @@ fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStre
     }
 }
 
-/// Returns assertions that rows of two row families never have the same key.
+/// Returns assertions that rows of two row families never have equal keys.
 fn assert_keys_apart(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate();
     let pairs = families.flat_map(|(at, later)| {
         let earlier = entity.families.iter().take(at);
-        // The primary of a wide entity is compared with all of its parts.
+        // The primary of a wide entity is compared together with all of its parts.
         let earlier = earlier.filter(|one| !(one.is_primary() && entity.wide.is_some()));
         // A blob is never a row.
         let earlier = earlier.filter(|one| one.in_blob == later.in_blob);
@@ -256,8 +256,7 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
     quote! { #(#asserts)* }
 }
 
-/// Returns assertions that a part is followed by a literal, where the type decides whether its width
-/// varies.
+/// Returns assertions that a part is followed by a literal, if its type decides whether its width varies.
 fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant_name(family);
     let check = |key: &KeyTemplate, template: TokenStream| {
@@ -274,7 +273,7 @@ fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
     quote! { #partition #row }
 }
 
-/// Returns the message for the first part whose type decides whether a literal has to follow it.
+/// Returns the message for the first part whose type decides whether a literal must follow it.
 fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String> {
     key.segment_after_each_part(&entity.fields).find_map(|(second, has_fixed_width)| {
         match (second, has_fixed_width) {
@@ -284,9 +283,9 @@ fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String
     })
 }
 
-/// Returns the assertion that a date form is as fine as the field's type. `None` if the part is no
-/// date, or if the type's name already shows that the field cannot be read back from it. The
-/// assertion is needed since an alias can have the name of another type.
+/// Returns the assertion that a date form is as precise as the field's type. Returns `None` if the part is not a
+/// date, or if the type's name already shows that the field cannot be read back from it. The assertion is needed
+/// because an alias may have the name of another type.
 fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
     let field = entity.fields.get(part.field)?;
     let Form::Date(form, _) = &part.form else { return None };

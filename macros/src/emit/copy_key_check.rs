@@ -1,5 +1,5 @@
-//! Generates the check that refuses an index copy whose key does not follow from its fields: another
-//! program changed it.
+//! Generates the check that refuses an index copy whose key does not match its fields, which means that another program
+//! changed the copy.
 
 use super::unwrap_or_return;
 use crate::{
@@ -9,9 +9,8 @@ use crate::{
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// Returns the statement that compares the keys of a copy with the keys that the fields of
-/// `__entity` make. Compares only a key that has a part from which the field cannot be read back,
-/// and of which the copy holds all fields.
+/// Returns the statement that compares the keys of a copy with the keys that the fields of `__entity` produce. Only
+/// compares keys that have a part from which the field cannot be read back, and whose fields are all in the copy.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().filter_map(|family| {
         if !family.is_copy() {
@@ -32,9 +31,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     quote! { match __family.index { #(#arms)* _ => {} } }
 }
 
-/// Returns the check of the RowKey, or `None` if it needs none. The check makes the whole key from
-/// the fields and compares it with the stored key. If all parts to compare are text in lower case,
-/// it first compares only these, which costs less, and makes the key only if one differs.
+/// Returns the check of the RowKey, or `None` if it needs none. The check builds the whole key from the fields and
+/// compares it with the stored key. If all parts to compare are lower-case text, it first compares only these,
+/// which is cheaper, and builds the key only if one differs.
 fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
     let lossy = parts_that_lose_their_field(entity, family, &family.row)?;
     let compared = lossy.iter().map(|(at, part)| {
@@ -67,7 +66,7 @@ fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> 
     ))
 }
 
-/// Returns the parts of a key that do not give their fields back. `None` if there are none, or if
+/// Returns the parts of a key from which their fields cannot be read back. Returns `None` if there are none, or if
 /// the copy lacks a field of the key.
 fn parts_that_lose_their_field<'k>(
     entity: &Entity,

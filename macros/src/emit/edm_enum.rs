@@ -1,5 +1,4 @@
-//! Generates the implementations of `EdmEnum`: an enum is stored as text, in a property or in a
-//! part of a key.
+//! Generates the implementations of `EdmEnum`, which stores an enum as text in a property or in a part of a key.
 
 use crate::{model::EdmEnum, names};
 use proc_macro2::TokenStream;
@@ -51,7 +50,8 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
     }
 }
 
-/// Returns a variant's text as one word without `|`: these characters and `%` are escaped as `%20`.
+/// Returns a variant's text as one word without `|`. Whitespace, control characters, `|` and `%` are escaped,
+/// such as `%20`.
 fn escape_variant(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {

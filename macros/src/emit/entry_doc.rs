@@ -1,5 +1,5 @@
-//! Writes the documentation of the methods that begin a path: the steps, and what a read costs with all
-//! or some of them.
+//! Writes the documentation of the methods that begin a path: the steps, and the cost of a read with all or some of
+//! them.
 
 use crate::model::{Entity, Family, FamilyKind};
 
@@ -89,8 +89,8 @@ fn opening_sentence(family: &Family) -> String {
     }
 }
 
-/// Returns the text of a template up to its part number `given`, counted from 0: the text that keys
-/// with the first `given` parts begin with. Returns the whole template if it has no further part.
+/// Returns the text of a template up to its part number `given`, counted from 0. Keys with the first `given` parts
+/// begin with this text. Returns the whole template if it has no such part.
 fn template_prefix(template: &str, given: usize) -> &str {
     let end = template.match_indices('{').nth(given).map_or(template.len(), |(at, _)| at);
     template.get(..end).unwrap_or(template)
@@ -107,7 +107,7 @@ mod tests {
 
     use crate::driver;
 
-    /// Returns the code that the derive writes for an example entity, including doc comments.
+    /// Returns the generated code of an example entity, including doc comments.
     fn expansion() -> String {
         let entity = quote! {
             #[table(

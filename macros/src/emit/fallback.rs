@@ -1,5 +1,4 @@
-//! Generates impls for inputs that were refused: they compile and do nothing, so that the uses of the
-//! type add no messages of their own.
+//! Generates impls for refused inputs. They compile and do nothing, to avoid further messages about uses of the type.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -8,8 +7,8 @@ use syn::{Data, DeriveInput};
 use super::{columns, index, patch, path_builder, scoped_block};
 use crate::model;
 
-/// Returns whether empty impls for the type compile whatever its fields are. Types with generic
-/// parameters and unions get no empty impls.
+/// Returns whether empty impls for the type compile, whatever its fields are. Types with generic parameters and
+/// unions get none.
 fn can_have_empty_impls(input: &DeriveInput) -> bool {
     input.generics.params.is_empty() && !matches!(input.data, Data::Union(_))
 }
@@ -91,7 +90,7 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
     scoped_block(&properties.block, &body)
 }
 
-/// Returns the impl of a refused `#[derive(Message)]`: the usual one, which compiles whatever is wrong
+/// Returns the impl for a refused `#[derive(Message)]`. This is the usual one, which compiles whatever is wrong
 /// with the message.
 pub(crate) fn message(input: &DeriveInput, message: &model::Message) -> TokenStream {
     if !can_have_empty_impls(input) {
@@ -116,7 +115,7 @@ pub(crate) fn newtype(input: &DeriveInput, newtype: &model::Newtype) -> TokenStr
     scoped_block(&newtype.block, &text_or_part(&newtype.ident))
 }
 
-/// Returns impls that do nothing for a type that is a property and a part of keys.
+/// Returns impls that do nothing for a type that is a property and a key part.
 fn text_or_part(ident: &Ident) -> TokenStream {
     quote! {
         impl _rt::EdmValue for #ident {

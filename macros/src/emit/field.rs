@@ -1,5 +1,5 @@
-//! Generates what depends on how a field is stored: one function for each question, so that a new
-//! kind of storage is added here and in [`Storage`].
+//! Generates the code that depends on how a field is stored. There is one function per question, so a new kind of
+//! storage is added here and in [`Storage`].
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -15,8 +15,8 @@ use crate::{
     names::runtime_item,
 };
 
-/// Returns the name of the constant with the JSON codec of a field. Only this constant requires
-/// serde's traits of the field's type, so a type without them is reported once.
+/// Returns the name of the constant with a field's JSON codec. Only this constant requires serde's traits of the
+/// field's type, so a type without them is reported once.
 fn json_codec(field: &Field) -> Ident {
     format_ident!("__JSON_{}", field.constant)
 }
@@ -34,8 +34,8 @@ pub(super) fn json_codec_constants(fields: &[Field]) -> TokenStream {
     quote! { #(#codecs)* }
 }
 
-/// Returns the statement that writes the field of `self` with the property writer `out`, whose type
-/// is `PropertyWriter` or a reference to it.
+/// Returns the statement that writes the field of `self` with the property writer `out`, which is a
+/// `PropertyWriter` or a reference to one.
 pub(super) fn write_statement(field: &Field, out: &TokenStream) -> TokenStream {
     let (ident, name, ty) = (&field.ident, &field.property, &field.ty);
     match &field.storage {
@@ -120,8 +120,7 @@ fn padding_of(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the local variables that keep the values found of a field's properties, each with the name of its
-/// property.
+/// Returns the local variables for the values of a field's properties, each with the name of its property.
 pub(super) fn slot_locals_of_field(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     match &field.storage {
         Storage::Series(names) | Storage::Split(names) | Storage::Blob(names) => {
@@ -132,8 +131,8 @@ pub(super) fn slot_locals_of_field(at: usize, field: &Field) -> Vec<(Ident, &str
     }
 }
 
-/// Returns the variables in which a decoder keeps what it read for a field, as an expression for
-/// [`finish_expression`]: one variable, or an array of them for a field with several properties.
+/// Returns the variables with the values that a decoder read for a field, as an expression for
+/// [`finish_expression`]: one variable, or an array of variables for a field with several properties.
 pub(super) fn slot_locals_as_expression(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {
@@ -147,13 +146,12 @@ pub(super) fn slot_locals_as_expression(at: usize, field: &Field) -> TokenStream
     }
 }
 
-/// Returns the name of the local variable, or slot field, that keeps the value found of a field until the whole
-/// row is read.
+/// Returns the name of the local variable or slot field that holds a field's value until the whole row is read.
 pub(super) fn slot_local(at: usize) -> Ident {
     format_ident!("__f{at}")
 }
 
-/// Returns the statement that creates the slot of a field that several properties go to.
+/// Returns the statement that creates the slot of a field with several properties.
 pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<TokenStream> {
     let (slot, ty) = (slot_local(at), &field.ty);
     match &field.storage {
@@ -171,8 +169,8 @@ pub(super) fn collecting_slot_statement(at: usize, field: &Field) -> Option<Toke
     }
 }
 
-/// Returns the statement that offers the property `__name` with `__value` to a field that several
-/// properties go to. `taken` leaves the statement's block once the field has taken the property.
+/// Returns the statement that offers the property `__name` with `__value` to a field with several properties.
+/// `taken` leaves the statement's block once the field has taken the property.
 pub(super) fn offer_statement(
     field: &Field,
     slot: &TokenStream,
@@ -205,8 +203,7 @@ pub(super) fn offer_statement(
     }
 }
 
-/// Returns the type and the initial value of a field's slot in a flattened struct. `None` if the
-/// field is skipped.
+/// Returns the type and the initial value of a field's slot in a flattened struct, or `None` if the field is skipped.
 pub(super) fn empty_slot_with_type(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let ty = &field.ty;
     match field.storage {
@@ -228,7 +225,7 @@ pub(super) fn empty_slot_with_type(field: &Field) -> Option<(TokenStream, TokenS
 pub(super) fn default_value(field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &field.absent {
-        // A function of another type is shown where it is named.
+        // An error about the function's type is reported where the function is named.
         AbsenceRule::Call(path) => quote! {{
             let __default: fn() -> #ty = #path;
             __default()
@@ -237,7 +234,7 @@ pub(super) fn default_value(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the value of a field whose reading cannot fail.
+/// Returns the value of a field that can always be read.
 pub(super) fn value_if_infallible(field: &Field, slot: &TokenStream) -> Option<TokenStream> {
     match &field.storage {
         Storage::Skipped => Some(default_value(field)),
@@ -251,8 +248,8 @@ pub(super) fn value_if_infallible(field: &Field, slot: &TokenStream) -> Option<T
     }
 }
 
-/// Returns an expression for the `Result` of reading a field from its slot. `prefix` is given in a
-/// flattened struct only: an expression for the text before the names of its properties.
+/// Returns an expression for the `Result` of reading a field from its slot. `prefix` is only given in a flattened
+/// struct: an expression for the prefix of its property names.
 pub(super) fn finish_expression(
     field: &Field,
     slot: &TokenStream,
@@ -318,8 +315,8 @@ pub(super) fn finish_expression(
     }
 }
 
-/// Returns the type and the value of the field's column constant. `None` if the field has no
-/// column: a skipped or `extra` field.
+/// Returns the type and the value of the field's column constant. Returns `None` if the field has no column because
+/// it is skipped or `extra`.
 pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let (ty, name, kind) = (&field.ty, &field.property, column_kind(field));
     Some(match &field.storage {
@@ -394,9 +391,9 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
     })
 }
 
-/// Returns the type and the value of the field's column constant for an entity that is refused.
-/// Neither requires a trait of the field's type. `None` for a skipped or `extra` field, and for a
-/// series whose type is no array of literal length.
+/// Returns the type and the value of the field's column constant for an entity that is refused. Neither requires a
+/// trait of the field's type. Returns `None` for a skipped or `extra` field, and for a series whose type is not an
+/// array of literal length.
 pub(super) fn refused_type_column(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let (ty, kind) = (&field.ty, column_kind(field));
     Some(match &field.storage {
@@ -426,13 +423,13 @@ pub(super) fn refused_type_column(field: &Field) -> Option<(TokenStream, TokenSt
     })
 }
 
-/// Returns the type and the value of the column constant of a field that is kept in a blob.
+/// Returns the type and the value of the column constant of a field that is stored in a blob.
 fn blob_column(field: &Field, names: &[String]) -> (TokenStream, TokenStream) {
     let (ty, name, names) = (&field.ty, &field.name, blob_property_names_expression(names));
     (quote! { _rt::BlobColumn<Self, #ty> }, quote! { _rt::BlobColumn::new(#name, &#names) })
 }
 
-/// Returns the value that names the properties of a field that is kept in a blob.
+/// Returns the value with the names of a blob field's properties.
 pub(super) fn blob_property_names_expression(names: &[String]) -> TokenStream {
     let fields = ["name", "len", "hash", "content_type"];
     let fields = fields.iter().zip(names).map(|(field, name)| {
@@ -446,7 +443,7 @@ pub(super) fn blob_property_names_expression(names: &[String]) -> TokenStream {
     quote! { _rt::BlobNames { #(#fields,)* key: #key } }
 }
 
-/// Returns the statements that add the values of blobs of `self` to the list `values`.
+/// Returns the statements that append the values of blobs of `self` to the list `values`.
 pub(super) fn blob_value_statements(fields: &[Field], values: &TokenStream) -> Vec<TokenStream> {
     let pushed = fields.iter().filter_map(|field| {
         let Storage::Blob(names) = &field.storage else { return None };
@@ -460,7 +457,7 @@ pub(super) fn blob_value_statements(fields: &[Field], values: &TokenStream) -> V
     pushed.collect()
 }
 
-/// Returns the marker type that says which comparisons a filter can make with the column.
+/// Returns the marker type that decides how filters can compare the column.
 fn column_kind(field: &Field) -> TokenStream {
     match (field.encrypt_settings(), field.token_property_and_length(), &field.storage) {
         (Some(_), Some(_), _) => quote! { _rt::Blind },
@@ -470,8 +467,8 @@ fn column_kind(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the field's column schemas, separated by commas. `None` if the field has none.
-/// `is_stored` means that the rows store the field as a property: their keys do not contain its value.
+/// Returns the field's column schemas, separated by commas, or `None` if it has none. `is_stored` means that rows
+/// store the field as a property because their keys do not contain its value.
 pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<TokenStream> {
     let (name, ty) = (&field.property, &field.ty);
     if let Storage::Series(names) | Storage::Split(names) = &field.storage {
@@ -496,7 +493,7 @@ pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<
                 let edm = Ident::new(edm, Span::call_site());
                 quote! { _rt_ColumnSchema::plain(#name, _rt::EdmType::#edm, #optional) }
             });
-        // Only the key is encrypted in the row, and what it opens in the blob.
+        // In the row, only the key is encrypted. The content is encrypted in the blob.
         let key = names.get(4).map(|name| {
             let column = quote! { _rt_ColumnSchema::plain(#name, _rt::EdmType::Binary, #optional) };
             column_with_seal(field, column)
@@ -534,14 +531,14 @@ pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<
     Some(column_in_part(field.wide_part_of_property(0), quote! { #column #default }))
 }
 
-/// Returns the field's `SeriesSchema`, which lists the properties of a series or a split field.
-/// `None` if the field is neither.
+/// Returns the field's `SeriesSchema`, which lists the properties of a series or a split field. Returns `None` for
+/// any other field.
 pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
     let (Storage::Series(names) | Storage::Split(names)) = &field.storage else { return None };
     let (name, first, slots) = (&field.name, names.first()?, names.len());
     let is_split = matches!(field.storage, Storage::Split(_));
     let is_optional = match is_split {
-        // An absent value of JSON is stored as the text `null`.
+        // An absent JSON value is stored as the text `null`.
         true if field.attr.json.is_set() => quote! { false },
         true => type_as_trait_item(&field.ty, "SplitValue", "OPTIONAL"),
         false => quote! { true },
@@ -557,8 +554,7 @@ pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
     })
 }
 
-/// Returns the column schema with the number of the part that stores the column. Returns `column`
-/// unchanged for part 1.
+/// Returns the column schema with the number of the part that stores the column. Returns `column` unchanged for part 1.
 fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
     match u8::try_from(part) {
         Ok(part @ 2..) => quote! { _rt_ColumnSchema::stored_in_part(#column, #part) },
@@ -566,8 +562,7 @@ fn column_in_part(part: usize, column: TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the column schema with the settings of encryption if the field is encrypted, else
-/// `column` unchanged.
+/// Returns the column schema with the encryption settings if the field is encrypted, otherwise `column` unchanged.
 fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
     let Some(encrypt) = field.encrypt_settings() else { return column };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
@@ -585,7 +580,7 @@ fn column_with_seal(field: &Field, column: TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the patch's method that sets the field.
+/// Returns the patch method that sets the field.
 pub(super) fn patch_setter(field: &Field) -> TokenStream {
     let (ident, ty, name) = (&field.ident, &field.ty, &field.property);
     let (doc, inner) = (format!("Sets `{}`.", field.name), first_field());
@@ -666,9 +661,8 @@ pub(super) fn patch_setter(field: &Field) -> TokenStream {
     }
 }
 
-/// Emits a setter for an entity that is refused, so that the compiler reports the real mistake alone.
-/// The setter of a JSON or flattened field has an empty loop as its body. Setters of other fields are
-/// the usual ones.
+/// Emits a setter for a refused entity, which leaves only the real mistake for the compiler to report. The setter
+/// of a JSON or flattened field has an empty loop as its body. Setters of other fields are the usual ones.
 pub(super) fn setter_of_refused_entity(field: &Field) -> TokenStream {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),
@@ -693,7 +687,7 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
+/// Returns the setter of a field that is stored in a blob. It takes the value, never its absence.
 fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
     let (ident, of) = (&field.ident, &field.name);
     let (doc, names) = (format!("Sets `{of}`."), blob_property_names_expression(names));

@@ -15,12 +15,12 @@ use crate::{
     model::{Entity, Family, Field, Part},
 };
 
-/// Returns the local with the text of the key part that a field is read from.
+/// Returns the local variable with the text of the key part for a field.
 fn text_local(at: usize) -> Ident {
     format_ident!("__k{at}")
 }
 
-/// Returns whether a reader can restore the field from the keys of some row family.
+/// Returns whether the field can be read from the keys of some row family.
 fn is_in_keys(entity: &Entity, at: usize, field: &Field) -> bool {
     entity.primary_and_copies().any(|family| entity.key_source(family, at, field).is_some())
 }
@@ -66,8 +66,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the statement that takes the row family's keys apart, as far as fields are read from
-/// them.
+/// Returns the statement that splits the row family's keys, as far as fields are read from them.
 fn split_keys(entity: &Entity) -> TokenStream {
     let fields: Vec<usize> = entity
         .fields
@@ -104,9 +103,8 @@ fn split_keys(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the position in `fields` of the field that is read from the key part `source` of the row
-/// family. `source` is whether the part is in the RowKey, and the part's index. `None` if there is
-/// no such field.
+/// Returns the position in `fields` of the field that is read from the key part `source` of the row family.
+/// `source` is whether the part is in the RowKey, and the part's index. Returns `None` if there is no such field.
 fn read_from(
     entity: &Entity,
     fields: &[usize],
@@ -122,7 +120,7 @@ fn read_from(
     })
 }
 
-/// Returns the statements that walk over the row and put each property into the slot of its field.
+/// Returns the statements that iterate over the row and put each property into its field's slot.
 fn walk_properties(entity: &Entity) -> TokenStream {
     let fields = || entity.fields.iter().enumerate();
     let named = || {
@@ -134,7 +132,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
         named().flat_map(|(at, field)| field::slot_locals_of_field(at, field)).unzip();
     let opened = fields().filter_map(|(at, field)| field::collecting_slot_statement(at, field));
     let taken = quote! { continue; };
-    // A bag for unknown properties takes what every other field leaves: it comes last.
+    // A bag for unknown properties takes everything that other fields leave, so it comes last.
     let (bags, structs): (Vec<_>, Vec<_>) =
         fields().partition(|(_, field)| field.storage.takes_every_property());
     let offers: Vec<TokenStream> = structs
@@ -174,7 +172,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the properties that are no field's: the discriminator, and the owner of a remote copy.
+/// Returns the properties that belong to no field: the discriminator, and the owner of a remote copy.
 fn other_properties(entity: &Entity) -> Vec<String> {
     let mut others: Vec<String> = Vec::new();
     if entity.primary_and_copies().any(|family| family.is_remote) {
@@ -186,7 +184,7 @@ fn other_properties(entity: &Entity) -> Vec<String> {
     others
 }
 
-/// Returns the value of a field, from its key part or else from its slot.
+/// Returns the value of a field, from its key part or otherwise from its slot.
 fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     let (slot, name) = (slot_local(at), &field.property);
     if field.storage.is_one_property() && !is_property(entity, at, field) {
@@ -205,9 +203,9 @@ fn field_value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the expression that reads a field from its key part. For row families from whose keys the
-/// field cannot be read, the expression has the value `otherwise`. Returns `None` if the keys of
-/// neither the primary nor a copy give the field.
+/// Returns the expression that reads a field from its key part. For row families whose keys do not contain the
+/// field, the expression has the value `otherwise`. Returns `None` if neither the keys of the primary nor of a copy
+/// contain the field.
 fn read_key(
     entity: &Entity,
     at: usize,

@@ -1,5 +1,5 @@
-//! Generates the methods that begin a path through an index, the types that say which fields the
-//! copies of partial indexes hold, and `owner_of`, which reads the keys of the primary from a copy.
+//! Generates the methods that begin a path through an index, the types for the fields in copies of partial indexes, and
+//! `owner_of`, which reads the keys of the primary from a copy.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -13,14 +13,13 @@ use crate::{
     names,
 };
 
-/// Returns the methods that begin a path through an index, and the types that say which fields
-/// partial copies hold.
+/// Returns the methods that begin a path through an index, and the types for the fields in partial copies.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, path_builder::new_builder_value)
 }
 
-/// Returns the methods that begin a path through an index, for an entity that is refused. The
-/// methods compile, but have no working body.
+/// Returns the methods that begin a path through an index, for a refused entity. They compile, but have no working
+/// body.
 pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, |_, _| quote! { loop {} })
 }
@@ -49,7 +48,7 @@ fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStre
     }
 }
 
-/// Returns the type that says which fields the copies of a partial index hold.
+/// Returns the type for the fields in copies of a partial index.
 fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
     let (marker, vis) = (copied_fields_type_name(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {
@@ -69,7 +68,7 @@ fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
     }
 }
 
-/// Returns the method that reads the keys of the primary from a copy, if copies hold them.
+/// Returns the method that reads the keys of the primary from a copy, if copies contain them.
 pub(super) fn owner_of_method(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let is_known = |family: &Family| {

@@ -23,14 +23,14 @@ pub(super) fn write_row_key_body(entity: &Entity) -> TokenStream {
     write_parts_by_family(entity, own.collect())
 }
 
-/// Returns statements that write the parts of one key, PartitionKey or RowKey, of the row family `__family`:
-/// a `match` over its index with one arm for all row families that have the same template, or no `match` if
-/// all have. `keys` holds the index and the key's template of each row family.
+/// Returns statements that write the parts of one key, PartitionKey or RowKey, of the row family `__family`. This
+/// is a `match` over its index, with one arm for all row families with the same template, or no `match` if all have
+/// the same. `keys` contains the index and the key template of each row family.
 fn write_parts_by_family(entity: &Entity, keys: Vec<(usize, &KeyTemplate)>) -> TokenStream {
     let mut templates: Vec<(Vec<usize>, &KeyTemplate)> = Vec::new();
     for (index, key) in keys {
-        // Local copies share the primary's partition template: one arm for all of them is less code
-        // to compile.
+        // Local copies share the primary's partition template. One arm for all of them is less code to
+        // compile.
         match templates.iter_mut().find(|(_, known)| known.text == key.text) {
             Some((indexes, _)) => indexes.push(index),
             None => templates.push((vec![index], key)),

@@ -1,9 +1,8 @@
 //! Generates the code that writes and reads the parts of keys.
 //!
-//! Items of the field's traits are always named as `<Type as Trait>::item`. The compiler then
-//! reports a missing trait at the type and in the same words each time, and shows equal reports
-//! once. For the same reason, a trait's function that is passed as an argument has the span of the
-//! type.
+//! Trait items of a field's type are always written as `<Type as Trait>::item`. The compiler then reports a missing
+//! trait at the type and in the same words each time, and shows equal reports once. For the same reason, a trait
+//! function that is passed as an argument has the span of the type.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
@@ -15,18 +14,17 @@ use crate::{
     template::Form,
 };
 
-/// Returns the path of an associated item, `<Type as Trait>::name`, for the field's type. It is
-/// passed as a function.
+/// Returns the path of an associated item, `<Type as Trait>::name`, for the field's type. It is passed as a function.
 pub(super) fn type_as_trait_item(ty: &Type, of: &str, name: &str) -> TokenStream {
-    // The compiler reports a missing impl at the type and at the whole path: with the place of the type's
-    // first and last token, both are one place, and one error.
+    // The compiler reports a missing impl both at the type and at the whole path. With the spans of the type's
+    // first and last token, the two places are the same and yield one error.
     let (first, last) = names::type_ends(ty);
     let (of, name) = (names::runtime_item(of, first), Ident::new(name, last));
     quote_spanned! { first => <#ty as #of>::#name }
 }
 
-/// Returns the path of a function of the runtime, which is passed an item of the type's trait: the compiler
-/// reports a missing impl where the function stands too, and at one place it is one error.
+/// Returns the path of a function of the runtime to which an item of the type's trait is passed. The compiler also
+/// reports a missing impl at the function. With the type's span, this is one error instead of two.
 pub(super) fn runtime_function_at(ty: &Type, name: &str) -> TokenStream {
     let (first, last) = names::type_ends(ty);
     let name = Ident::new(name, last);
@@ -73,8 +71,8 @@ pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenSt
     }
 }
 
-/// Returns the call that sets a part of the keys in a `PathDraft` to one value. `value` is a reference
-/// to the field's value.
+/// Returns the call that sets a part of the keys in a `PathDraft` to one value. `value` is a reference to the
+/// field's value.
 pub(super) fn set_part_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
@@ -101,8 +99,8 @@ pub(super) fn set_part_call(part: &Part, at: usize, ty: &Type, value: &TokenStre
     }
 }
 
-/// Returns the call that sets a part of a path builder's draft to `__value`, an argument that converts
-/// to the field's type.
+/// Returns the call that sets a part of a path builder's draft to `__value`, an argument that converts to the
+/// field's type.
 pub(super) fn set_input_part_call(part: &Part, at: usize, ty: &Type) -> TokenStream {
     match &part.form {
         Form::Plain => {
@@ -123,8 +121,8 @@ pub(super) fn set_input_part_call(part: &Part, at: usize, ty: &Type) -> TokenStr
     }
 }
 
-/// Returns the call that limits a part of the keys in a `PathDraft` to the values in `__range`.
-/// `None` if a range of values is not exactly a range of keys.
+/// Returns the call that limits a part of the keys in a `PathDraft` to the values in `__range`. Returns `None` if a
+/// range of values does not correspond exactly to a range of keys.
 pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
     let ty = &field.ty;
     let bounds = quote! { #at, __range };
@@ -149,9 +147,8 @@ pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenS
     })
 }
 
-/// Returns an expression that reads the field's value from `text`, the text of this key part. It is called
-/// only for a part from which the field can be read back without loss, so never for `lower`, `bucket` or
-/// `hmac`.
+/// Returns an expression that reads the field's value from `text`, the text of this key part. Only called for a
+/// part from which the field can be read back without loss, and therefore never for `lower`, `bucket` or `hmac`.
 pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
@@ -175,7 +172,7 @@ pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> Token
     }
 }
 
-/// Returns the function that reads the field from a part that gives it back, for a column.
+/// Returns the function that reads the field from a lossless part, for a column.
 pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &part.form {
@@ -198,8 +195,7 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the expression that makes the `Segment` of a key part, for the constant that describes
-/// the key's template.
+/// Returns the expression for the `Segment` of a key part, in the constant of the key's template.
 pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);
@@ -208,8 +204,8 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
         let name = names::runtime_item(name, span);
         quote_spanned! { span => #name::<#ty>() }
     };
-    // A guard names an item of the trait that the form asks of the field, so that the compiler reports
-    // a type that lacks it. As an argument of a generic function it would be reported twice.
+    // A guard contains an item of the trait that the form requires, which makes the compiler report a type without
+    // the trait. As an argument of a generic function, it would be reported twice.
     let (width, codec) = match &part.form {
         Form::Plain => (type_as_trait_item(ty, "KeyPart", "WIDTH"), codec("plain_codec")),
         Form::Width(width) => {

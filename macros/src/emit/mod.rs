@@ -1,13 +1,12 @@
 //! Fourth stage: generates code.
 //!
-//! All generated code stands in a block of its own, so that generated types do not clash with the
-//! user's. The code names only `_rt`, the names of `_rt::short`, which begin with `_rt_`, and paths
-//! of `::core`, and calls traits by their full paths. Names of locals and of generated types begin
-//! with `__`, because the user's types are in scope.
+//! All generated code is in its own block, which keeps generated types from conflicting with the user's. The code
+//! only uses `_rt`, the names in `_rt::short`, which begin with `_rt_`, and paths in `::core`. It calls traits by
+//! their full paths. Names of local variables and generated types begin with `__`, because the user's types are in
+//! scope.
 //!
-//! The code is kept short, since the compiler reads it for every entity: no closures where a
-//! function of the runtime serves, no `?` where [`unwrap_or_return`] serves, tables of constants
-//! instead of repeated code.
+//! The code is kept short because the compiler reads it for every entity: no closures if a function of the runtime
+//! will do, no `?` if [`unwrap_or_return`] will do, and tables of constants instead of repeated code.
 
 mod aggregate;
 mod columns;
@@ -98,15 +97,15 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
     scoped_block(&set.block, &quote! { #types #members #body })
 }
 
-/// Returns `0`, the name of the first field of a generated tuple struct. As a literal inside `quote!`,
-/// the compiler would lex it anew each time.
+/// Returns `0`, the name of the first field of a generated tuple struct. As a literal inside `quote!`, the compiler
+/// would lex it again each time.
 fn first_field() -> Literal {
     Literal::usize_unsuffixed(0)
 }
 
-/// Returns an expression for the value of a `Result`. On an error, the expression returns from the
-/// enclosing function with that error. The operator `?` does the same, but costs the compiler twice
-/// the work, since it calls functions of two traits.
+/// Returns an expression for the value of a `Result`. On an error, it returns from the enclosing function with that
+/// error. The operator `?` does the same, but costs the compiler twice the work because it calls functions of two
+/// traits.
 fn unwrap_or_return(result: &TokenStream) -> TokenStream {
     quote! {
         match #result {
@@ -116,12 +115,11 @@ fn unwrap_or_return(result: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns a block in which `_rt` is the runtime, and frequent names of it are imported as `_rt_Name`.
+/// Returns a block in which `_rt` is the runtime, and its frequent names are imported as `_rt_Name`.
 ///
-/// The block has no `allow` that the user did not write, since an `allow` of a lint is an error where
-/// the user's crate forbids that lint. Instead, no generated name or runtime path has a span of the
-/// user's code: lints ignore tokens that a macro wrote. See `names::generated_ident` and
-/// `names::runtime_item`.
+/// The block has no `allow` that the user did not write, because an `allow` is an error if the user's crate forbids
+/// the lint. Instead, no generated name or runtime path has a span of the user's code: lints ignore tokens from a
+/// macro. See `names::generated_ident` and `names::runtime_item`.
 fn scoped_block(block: &CodeBlock, body: &TokenStream) -> TokenStream {
     let runtime = &block.runtime;
     let lints = block.allows_deprecated.then(|| quote! { #[allow(deprecated)] });
@@ -136,6 +134,6 @@ fn scoped_block(block: &CodeBlock, body: &TokenStream) -> TokenStream {
     if !block.is_path_given {
         return code;
     }
-    // If the path leads nowhere, the compiler reports this call alone, and not each name in the code.
+    // If the path does not exist, the compiler reports only this call instead of every name in the code.
     quote! { #runtime::__private::generated_code! { #code } }
 }

@@ -1,4 +1,4 @@
-//! Generates the impls of a struct with one field that is stored in the same way as the field.
+//! Generates the impls of a struct with one field that is stored like the field itself.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -8,9 +8,8 @@ use crate::model::Newtype;
 
 /// Returns the impls of `EdmValue`, `KeyPart` and the traits for the forms of key parts.
 ///
-/// An impl is in force only if the type of the field has the same trait. The lifetime `'__a` in the
-/// bounds of an impl is unused: it makes the compiler check a bound where the impl is used instead
-/// of here.
+/// An impl applies only if the field's type has the same trait. The lifetime `'__a` in the bounds of an impl is
+/// unused. It makes the compiler check a bound where the impl is used instead of here.
 pub(super) fn emit(newtype: &Newtype) -> TokenStream {
     let Some((member, ty)) = &newtype.field else { return TokenStream::new() };
     let ident = &newtype.ident;

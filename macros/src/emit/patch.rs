@@ -19,7 +19,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     patch_with_methods(entity, field::patch_setter)
 }
 
-/// Returns the patch's type with setters that the compiler accepts although the entity is refused.
+/// Returns the patch's type with setters that compile although the entity is refused.
 pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     patch_with_methods(entity, field::setter_of_refused_entity)
 }
@@ -63,8 +63,8 @@ fn patch_with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> Tok
     }
 }
 
-/// Returns a method that no argument fits, for a field of the key. A call of the method does not
-/// compile, and the compiler's error says why a key is not patched.
+/// Returns a method that accepts no argument, for a field of the key. A call does not compile, and the error
+/// explains that keys cannot be patched.
 fn refusing_method(field: &Field) -> TokenStream {
     let ident = &field.ident;
     quote! {
@@ -73,9 +73,9 @@ fn refusing_method(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the method that removes a property. `None` if the field cannot be removed, because it is
-/// stored as JSON, flattened or skipped, for example. A bound on the field's type makes a call fail
-/// to compile if the field is not an `Option`: an alias of `Option` is allowed too.
+/// Returns the method that removes a property. Returns `None` if the field cannot be removed, for example because
+/// it is stored as JSON, flattened or skipped. A bound on the field's type makes a call fail to compile if the
+/// field is not an `Option`. An alias of `Option` is allowed.
 fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
     match &field.storage {
         Storage::Plain => {}
@@ -114,8 +114,7 @@ fn remove_method(field: &Field, method: &Ident) -> Option<TokenStream> {
     })
 }
 
-/// Returns the method that removes the value of one slot of a series. `None` if the field is no
-/// series.
+/// Returns the method that removes the value of one slot of a series, or `None` if the field is not a series.
 fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenStream> {
     let (series_slot_type, of, inner) = (field.series_slot_type()?, &field.name, first_field());
     let doc = if field.is_removable() {

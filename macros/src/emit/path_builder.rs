@@ -1,15 +1,15 @@
-//! Generates path builders: one type for each entity, with a marker type for every set of key parts
-//! that may have been given so far. Markers need no code. A number as a const argument instead would be
-//! an expression that the compiler evaluates wherever the type is written.
+//! Generates path builders: one type for each entity, with a marker type for every set of key parts that may have
+//! been given so far. Markers need no code. A number as a const argument would instead be an expression that the
+//! compiler evaluates wherever the type is written.
 //!
-//! The next part is always the first that is missing, first in the PartitionKey, then in the RowKey. An
-//! exact value sets all parts of its field at once. A period sets only its date part, and a bucket
-//! (`{f:bucket(16)}`) only its own part. Where the keys hold a period of a field and also its value, the method for the
-//! value is called `at_exact`, since `.at(midnight)` could mean the day.
+//! The next part is always the first missing one, in the PartitionKey, then in the RowKey. An exact value sets all
+//! parts of its field at once. A period only sets its date part, and a bucket (`{f:bucket(16)}`) only its own part.
+//! If the keys contain both a period of a field and its value, the method for the value is called `at_exact`,
+//! because `.at(midnight)` could mean the day.
 //!
-//! For an entity with dated tables, a state has two more flags. The first says whether the value that
-//! names the table is given, so that one table is read. The second says whether a range of these values
-//! is given, so that several tables are read.
+//! For an entity with dated tables, a state has two more flags. The first says whether the value that determines
+//! the table is given, so one table is read. The second says whether a range of these values is given, so several
+//! tables are read.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -24,7 +24,7 @@ use crate::{
     template::Form,
 };
 
-/// One flag for each part: whether it is given. The PartitionKey's parts come first.
+/// One flag for each part, starting with the PartitionKey's: whether it is given.
 type Given = Vec<bool>;
 
 /// The path builder of one row family.
@@ -32,20 +32,18 @@ struct Builder<'m> {
     entity: &'m Entity,
     family: &'m Family,
     parts: Vec<&'m Part>,
-    /// The incomplete states, in the order in which they were found.
+    /// The incomplete states in order of discovery.
     states: Vec<Given>,
-    /// The number of this row family's first builder state. Smaller numbers are those of earlier row
-    /// families.
+    /// The number of this row family's first builder state. Earlier row families have smaller numbers.
     first: usize,
-    /// Whether the entity is refused: its steps compile whatever they are given, and do nothing.
+    /// Whether the entity is refused. Its steps then accept anything and do nothing.
     is_refused: bool,
 }
 
-/// Returns the type that the path builder of a row family begins with, when no part of the keys is
-/// given: its first state, or a finished path if nothing has to be given.
+/// Returns the initial type of a row family's path builder, when no part of the keys is given. This is its first
+/// state, or a finished path if nothing has to be given.
 pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
-    // `is_refused` changes the methods of the states and not their types, so that a refused entity
-    // gets its types here too.
+    // `is_refused` changes the methods of the states but not their types, so this is also correct for a refused entity.
     let builder = Builder::new(entity, family, false);
     builder.state_type(&builder.nothing_given())
 }
@@ -57,8 +55,8 @@ pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream
     builder.state_value(&builder.nothing_given(), &quote! { _rt_start_path(#constant) })
 }
 
-/// Returns an expression for the path to the row of `family` that the entity `self` has: all key parts are set
-/// from the fields of `self`.
+/// Returns an expression for the path to the row of `family` of the entity `self`. All key parts are set from the
+/// fields of `self`.
 pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant_name(family);
     let fixes = family.parts().enumerate().filter_map(|(at, part)| {
@@ -74,22 +72,22 @@ pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> Token
     quote! { _rt_point(_rt_start_path(#constant) #(#fixes)* #table) }
 }
 
-/// Returns the generated call that selects the dated table of a path by the field that names the
-/// table. `value` is the expression of a reference to the field's value.
+/// Returns the generated call that selects a path's dated table from the field that determines it. `value` is the
+/// expression of a reference to the field's value.
 fn set_table_call(field: &Field, value: &TokenStream) -> TokenStream {
     let (name, to_ticks) =
         (&field.name, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
     quote! { .in_table_of(#name, #to_ticks(#value)) }
 }
 
-/// Emits the type of the entity's path builders, and its methods: each state of a builder, by the
-/// key parts given so far, has the methods for the parts that may follow.
+/// Emits the type of the entity's path builders, and its methods. Each state of a builder, given by the key parts
+/// set so far, has the methods for the parts that may follow.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     builders_of_families(entity, false)
 }
 
-/// Emits path builders that take any value and do nothing, for an entity that is refused. If a part
-/// of a template names no known field, the builders accept any field next.
+/// Emits path builders for a refused entity, which accept any value and do nothing. If a part of a template refers
+/// to an unknown field, the builders accept any field next.
 pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     builders_of_families(entity, true)
 }
@@ -177,57 +175,56 @@ impl<'m> Builder<'m> {
     }
 
     fn nothing_given(&self) -> Given {
-        // Parts that nobody can name are never all given.
+        // Parts with an unknown field are never all given.
         vec![false; self.parts.len() + usize::from(self.has_lost_part()) + self.table_flags()]
     }
 
-    /// Returns the field that names the table, if tables are dated.
+    /// Returns the field that determines the table, if tables are dated.
     fn dated_field(&self) -> Option<(usize, &'m Field)> {
         let at = self.entity.dated.as_ref()?.field;
         Some((at, self.entity.fields.get(at)?))
     }
 
-    /// Returns how many entries of a builder state ([`Given`]), after those of the key parts, tell how
-    /// tables are chosen: 2 for dated tables (one table is given; a time window is given). Returns 0
-    /// without dated tables, or if a part of the keys names no known field.
+    /// Returns how many entries after the key parts in a builder state ([`Given`]) concern the choice of tables: 2
+    /// for dated tables (one table is given; a time window is given). Returns 0 without dated tables, or if a part
+    /// of the keys refers to an unknown field.
     fn table_flags(&self) -> usize {
         if self.dated_field().is_some() && !self.has_lost_part() { 2 } else { 0 }
     }
 
-    /// Returns whether the builder state determines the one table that the path reads. True if the
-    /// entity does not have dated tables, or if a part of the keys names no known field.
+    /// Returns whether the builder state determines a single table to read. Returns `true` if the entity does not
+    /// have dated tables, or if a part of the keys refers to an unknown field.
     fn has_table(&self, given: &Given) -> bool {
         self.table_flags() == 0 || given.get(self.parts.len()).copied().unwrap_or_default()
     }
 
-    /// Returns whether the builder state gives a window of times, which says which tables the path reads.
+    /// Returns whether the builder state contains a window of times, which determines the tables to read.
     fn has_window(&self, given: &Given) -> bool {
         self.table_flags() > 0 && given.get(self.parts.len() + 1).copied().unwrap_or_default()
     }
 
-    /// Returns whether the keys contain the value of the field that names the table. A path to one
-    /// row then needs no other value to find the table. True if the entity does not have dated
-    /// tables.
+    /// Returns whether the keys contain the value of the field that determines the table. A path to one row then
+    /// needs no other value to find the table. Returns `true` if the entity does not have dated tables.
     fn keys_hold_time(&self) -> bool {
         self.dated_field()
             .is_none_or(|(at, _)| self.family.part_giving(at, &self.entity.fields).is_some())
     }
 
-    /// Returns whether a path builder on which the parts in `given` are set has the methods that
-    /// choose dated tables: they come before those that set parts of the keys.
+    /// Returns whether a path builder with the parts in `given` has the methods that choose dated tables, which
+    /// come before the methods that set parts of the keys.
     fn begins_with_table(&self, given: &Given) -> bool {
         self.table_flags() > 0 && given.iter().all(|given| !given)
     }
 
-    /// Returns whether a time window can limit the tables that the path reads: the tables are dated,
-    /// and the PartitionKey does not contain the field that names the table.
+    /// Returns whether a time window can limit the tables to read: the tables are dated, and the PartitionKey does
+    /// not contain the field that determines the table.
     fn takes_window(&self) -> bool {
         let dated = self.dated_field();
         dated.is_some_and(|(at, _)| self.family.partition.parts().all(|part| part.field != at))
     }
 
-    /// Returns whether a part of the keys names no known field, so that the derive cannot tell
-    /// which field comes next.
+    /// Returns whether a part of the keys refers to an unknown field. The derive then does not know which field
+    /// comes next.
     fn has_lost_part(&self) -> bool {
         self.family.partition.has_lost_part || self.family.row.has_lost_part
     }
@@ -238,18 +235,18 @@ impl<'m> Builder<'m> {
             && (self.has_table(given) || self.has_window(given))
     }
 
-    /// Returns whether the builder state fixes the whole PartitionKey, so that it can be used as a path.
+    /// Returns whether the builder state fixes the whole PartitionKey, which makes it usable as a path.
     fn is_path(&self, given: &Given) -> bool {
         self.is_refused
             || (given.iter().take(self.family.partition.parts().count()).all(|given| *given)
                 && (self.has_table(given) || self.has_window(given)))
     }
 
-    /// Returns the part that comes next, with its number and its field.
+    /// Returns the next part, with its number and its field.
     fn next_part(&self, given: &Given) -> Option<(usize, &'m Part, &'m Field)> {
         let at = given.iter().position(|given| !given)?;
         let part: &'m Part = self.parts.get(at)?;
-        // After a window of times, one of them is not given too.
+        // After a window of times, a single time must not be given.
         let is_dated = self.dated_field().is_some_and(|(field, _)| field == part.field);
         if self.has_window(given) && is_dated {
             return None;
@@ -257,8 +254,8 @@ impl<'m> Builder<'m> {
         Some((at, part, self.entity.fields.get(part.field)?))
     }
 
-    /// Returns the builder state after a value of a field is set: its parts are given, and the table if the field
-    /// names it.
+    /// Returns the builder state after a field's value is set: its parts are given, and also the table if the field
+    /// determines it.
     fn after_value(&self, given: &Given, field: usize) -> Given {
         let mut fixed = self.missing_parts(given, field);
         if self.dated_field().is_some_and(|(dated, _)| dated == field) && self.table_flags() > 0 {
@@ -267,7 +264,7 @@ impl<'m> Builder<'m> {
         with_parts(given, &fixed)
     }
 
-    /// Returns the numbers of a field's parts that are not given.
+    /// Returns the numbers of a field's missing parts.
     fn missing_parts(&self, given: &Given, field: usize) -> Vec<usize> {
         let parts = self.parts.iter().zip(given).enumerate();
         parts
@@ -298,8 +295,8 @@ impl<'m> Builder<'m> {
         states
     }
 
-    /// Returns whether a period of the part lies in the period of one dated table, which it then
-    /// gives: a day gives the table of its month.
+    /// Returns whether a period of the part is within the period of one dated table and thereby determines it, as a
+    /// day determines the table of its month.
     fn is_period_of_table(&self, part: &Part) -> bool {
         match (&part.form, &self.entity.dated) {
             (Form::Date(_, finest), Some(dated)) => {
@@ -309,15 +306,14 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the builder state after a period of part number `at` is set, and the table if the
-    /// period gives it.
+    /// Returns the builder state after a period of part number `at` is set. The table is also set if the period
+    /// determines it.
     fn after_period(&self, given: &Given, at: usize, part: &Part) -> Given {
         let table = self.is_period_of_table(part).then_some(self.parts.len());
         with_parts(given, &std::iter::once(at).chain(table).collect::<Vec<_>>())
     }
 
-    /// Returns whether the part is in the PartitionKey and has the form `{f:bucket(16)}`, a hash of
-    /// the field.
+    /// Returns whether the part is in the PartitionKey and has the form `{f:bucket(16)}`, a hash of the field.
     fn is_bucket(&self, at: usize, part: &Part) -> bool {
         matches!(part.form, Form::Bucket(_)) && at < self.family.partition.parts().count()
     }
@@ -334,8 +330,8 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the view type of a path to many rows, a range or a partition. Primaries and full
-    /// copies share the view `FullRow`. Other row families have the same view as for a point.
+    /// Returns the view type of a path to many rows, which is a range or a partition. Primaries and full copies
+    /// share the view `FullRow`. Other row families have the same view as for a point.
     fn view_of_many(&self) -> TokenStream {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt_FullRow },
@@ -359,15 +355,15 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the position of a builder state in `states`. `None` for a state in which no part of the
-    /// keys is missing, since the builder then returns a finished path.
+    /// Returns the position of a builder state in `states`. Returns `None` for a state without missing key parts,
+    /// because the builder then returns a finished path.
     fn position(&self, given: &Given) -> Option<usize> {
         self.states.iter().position(|state| state == given)
     }
 
-    /// Returns the name of the type that stands for the builder state at this position of `states`. In a
-    /// compiler's message it says which field comes next: `__give_id`. A number tells it from other
-    /// states in which the same field comes next: `__3_give_id`.
+    /// Returns the name of the type that represents the builder state at this position of `states`. In compiler
+    /// messages, it shows which field comes next: `__give_id`. A number distinguishes states with the same next
+    /// field: `__3_give_id`.
     fn marker(&self, at: usize) -> Ident {
         let next = |state| self.name_of_next(state).unwrap_or("any");
         let name = self.states.get(at).map_or("any", next);
@@ -379,7 +375,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the name of the field that comes next.
+    /// Returns the name of the next field.
     fn name_of_next(&self, given: &Given) -> Option<&'m str> {
         let is_time_first = self.begins_with_table(given) && !self.keys_hold_time();
         let first = self.dated_field().map(|(_, field)| field).filter(|_| is_time_first);
@@ -397,7 +393,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the impls of a builder state: its methods, and those of a path if the whole PartitionKey is given.
+    /// Returns the impls of a builder state: its methods, and also those of a path if the whole PartitionKey is given.
     fn state_impl(&self, given: &Given) -> TokenStream {
         let (ty, methods) = (self.state_type(given), self.state_methods(given));
         let path = self.is_path(given).then(|| {
@@ -454,7 +450,7 @@ impl<'m> Builder<'m> {
         quote! { #window #period #exact #buckets #bounds }
     }
 
-    /// Returns the method that gives a window of the field that names the table.
+    /// Returns the method that sets a window of times for the field that determines the table.
     fn window_method(&self, given: &Given) -> TokenStream {
         let dated = self.dated_field().filter(|_| self.takes_window());
         let Some((_, field)) = dated else { return TokenStream::new() };
@@ -481,7 +477,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the method that fixes parts of one field by a value, and leads to the builder state `after`.
+    /// Returns the method that fixes parts of one field to a value and leads to the builder state `after`.
     fn exact_method(
         &self,
         given: &Given,
@@ -524,8 +520,8 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the method that fixes a field whose keys hold a period of it too, `at_exact`. A method of the
-    /// field's own name, which could mean either, never compiles: the message of its bound names both.
+    /// Returns the method `at_exact`, which fixes a field whose keys also contain a period of it. A method with the
+    /// field's own name, which could mean either, never compiles, and the message of its bound names both.
     fn exact_method_beside_period(
         &self,
         given: &Given,
@@ -553,8 +549,8 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the methods for a field of an entity that is refused: they take any argument and do
-    /// nothing. `is_open` adds methods for a range and a prefix.
+    /// Returns the methods for a field of a refused entity, which accept any argument and do nothing. `is_open`
+    /// adds methods for a range and a prefix.
     fn takes_anything(
         &self,
         given: &Given,
@@ -582,7 +578,7 @@ impl<'m> Builder<'m> {
             let (range, prefix) = (bound("_range"), bound("_prefix"));
             quote! { #range #prefix }
         });
-        // A bucket or a period of a part leaves the field itself to be given.
+        // After a bucket or period of a part, the field itself may still be given.
         let rest = self.state_type(given);
         quote! {
             pub fn #exact<__V>(self, _: __V) -> #next { loop {} }
@@ -593,8 +589,8 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the method that makes one path for each bucket, the hashes that a part
-    /// `{f:bucket(16)}` can have. Returns no tokens for another part.
+    /// Returns the method that makes one path for each bucket of a part `{f:bucket(16)}`. Returns no tokens for any
+    /// other part.
     fn buckets_method(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
         let Form::Bucket(count) = part.form else { return TokenStream::new() };
         let method = names::generated_ident(&format!("{}_buckets", field.name), field.span);
@@ -614,7 +610,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Returns the method that bounds a part, if keys sort as the part's values do.
+    /// Returns the method that sets bounds on a part, if keys sort like the part's values.
     fn range_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
@@ -632,7 +628,7 @@ impl<'m> Builder<'m> {
         })
     }
 
-    /// Returns the method that bounds a text part by a prefix.
+    /// Returns the method that restricts a text part to a prefix.
     fn prefix_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let lower = match part.form {
             Form::Lower => true,
@@ -655,7 +651,7 @@ impl<'m> Builder<'m> {
     }
 }
 
-/// Returns the builder state in which the parts `fixed` are given too.
+/// Returns the builder state with the parts `fixed` also given.
 fn with_parts(given: &Given, fixed: &[usize]) -> Given {
     given.iter().enumerate().map(|(at, given)| *given || fixed.contains(&at)).collect()
 }

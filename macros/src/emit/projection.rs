@@ -1,4 +1,4 @@
-//! Generates the impls of a projection, which reads each field through the column of its name.
+//! Generates the impls of a projection, which reads each field through the column with its name.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -15,7 +15,7 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
         let constant = &field.constant;
         quote! { _rt_ReadColumn::select(&__Entity::#constant, __family, &mut __names); }
     });
-    // A field of another type than the entity's is shown where its type is written.
+    // A mismatch with the type of the entity's field is reported where the type is written.
     let reads = projection.fields.iter().map(|field| {
         let (name, constant, ty) = (&field.ident, &field.constant, &field.ty);
         quote! {
@@ -82,9 +82,9 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
     }
 }
 
-/// Returns the type `__Entity`, which is the projection's entity, and constants that compile only if it is
-/// an entity with all fields of the projection. If a constant does not compile, the type is an error to the
-/// compiler, which then reports nothing that follows from it, such as missing columns.
+/// Returns the type `__Entity`, which is the projection's entity, and constants that only compile if it is an
+/// entity with all fields of the projection. If a constant does not compile, the compiler treats the type as an
+/// error and reports nothing that follows from it, such as missing columns.
 fn checked_entity(projection: &Projection, of: &Path) -> TokenStream {
     let is_entity = quote_spanned! { of.span() => _rt::check_is_entity::<#of>() };
     let fields = projection.fields.iter().map(|field| {

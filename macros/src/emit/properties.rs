@@ -77,8 +77,7 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
     }
 }
 
-/// Returns the method that takes a property by its name. A nested struct takes the properties that
-/// begin with its prefix.
+/// Returns the method that takes a property by name. A nested struct takes the properties with its prefix.
 fn offer(properties: &Properties) -> TokenStream {
     let fields = || properties.fields.iter().enumerate();
     let named = fields().filter(|(_, field)| field.storage.is_one_property());

@@ -1,5 +1,5 @@
-//! Generates the constants that describe an entity: its schema, and each row family, which is the
-//! primary rows, the copies of one index, or one list.
+//! Generates the constants that describe an entity: its schema and its row families. A row family is the primary
+//! rows, the copies of one index, or one list.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -12,7 +12,7 @@ use crate::{
     names::runtime_item,
 };
 
-/// The number that the RowKey of a wide entity's first row ends with.
+/// The number at the end of the RowKey of a wide entity's first row.
 const NUMBER_OF_FIRST_PART: &str = "01";
 
 /// Returns the name of a row family's constant: `__FAMILY_BY_NAME`.
@@ -21,7 +21,7 @@ pub(super) fn family_constant_name(family: &Family) -> Ident {
     format_ident!("__FAMILY_{}", crate::names::Case::Screaming.convert_name(&name))
 }
 
-/// Returns the name of the type that says which fields copies of a partial index hold.
+/// Returns the name of the type for the fields in copies of a partial index.
 pub(super) fn copied_fields_type_name(entity: &Entity, family: &Family) -> Ident {
     format_ident!(
         "__{}{}Fields",
@@ -40,7 +40,7 @@ pub(super) fn family_constants(entity: &Entity) -> TokenStream {
     quote! { #(#families)* }
 }
 
-/// Returns the schema's setting `blobs`: the properties of each field that is a blob. `None` without one.
+/// Returns the schema's field `blobs`: the properties of each blob field. Returns `None` if there is none.
 fn blobs(entity: &Entity) -> Option<TokenStream> {
     let blobs: Vec<TokenStream> = entity
         .fields
@@ -53,7 +53,7 @@ fn blobs(entity: &Entity) -> Option<TokenStream> {
     (!blobs.is_empty()).then(|| quote! { blobs: &[#(#blobs),*], })
 }
 
-/// Returns the schema's setting `dated`: how dated tables are named. `None` for an entity of one table.
+/// Returns the schema's field `dated`: how dated tables are named. Returns `None` for an entity of one table.
 fn dated_tables(entity: &Entity) -> Option<TokenStream> {
     let dated = entity.dated.as_ref()?;
     let (table, prefix, form) = (&entity.table, &dated.prefix, &dated.form);
@@ -145,15 +145,15 @@ fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
     Some(quote! { parts: &[#(#markers),*], part_rows: _rt_Some(__PARTS), })
 }
 
-/// Returns the setting of the schema that names the property with the time of an entity's expiry.
-/// `None` if the entity has no `expires`.
+/// Returns the schema's field with the property that holds the time of expiry. Returns `None` if the entity has no
+/// `expires`.
 fn expires(entity: &Entity) -> Option<TokenStream> {
     let property = &entity.fields.get(entity.expires.as_ref()?.field)?.property;
     Some(quote! { expires: _rt_Some(#property), })
 }
 
-/// Returns the value of a row family's constant. Settings that the value does not name are taken from
-/// `Family::of_primary`, `of_copy` or `of_list`.
+/// Returns the value of a row family's constant. Fields that it does not set are taken from `Family::of_primary`,
+/// `of_copy` or `of_list`.
 fn family(family: &Family, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::ident_text(&family.name));
     let entity_type = entity.stored_entity_type();
@@ -212,7 +212,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the value that tells which properties a copy lacks with a flattened struct. `None` for any
+/// Returns the value that lists the properties of a flattened struct that a copy lacks. Returns `None` for any
 /// other field.
 fn left_out_struct(field: &Field) -> Option<TokenStream> {
     let (Storage::Flattened(prefix), ty) = (&field.storage, &field.ty) else { return None };
@@ -226,8 +226,8 @@ fn left_out_struct(field: &Field) -> Option<TokenStream> {
     })
 }
 
-/// Returns the constant `__PARTS` of a wide entity: a row family whose template fits the keys of
-/// every part. `None` if the entity is not wide.
+/// Returns the constant `__PARTS` of a wide entity: a row family whose template matches the keys of every part.
+/// Returns `None` if the entity is not wide.
 fn any_part(entity: &Entity) -> Option<TokenStream> {
     let (_, primary) = entity.wide.zip(entity.primary())?;
     let constant = family_constant_name(primary);

@@ -67,7 +67,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the method that names the table of an entity with dated tables.
+/// Returns the method that returns the table of an entity with dated tables.
 fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
     let field = entity.fields.get(dated.field)?;
     let (ident, to_ticks) =
@@ -81,7 +81,7 @@ fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
 
 /// Returns the method that calls the user's `validate` function.
 fn check(path: &Path) -> TokenStream {
-    // What the function returns is checked where it is named.
+    // An error about the function's result is reported where the function is named.
     let outcome = Ident::new("__outcome", path.span());
     let boxed = quote_spanned! { path.span() => _rt::ValidateOutcome::into_result(#outcome) };
     quote! {
@@ -93,10 +93,10 @@ fn check(path: &Path) -> TokenStream {
     }
 }
 
-/// Returns the methods that read rows of older versions by the type `older`. `from_version` converts
-/// the value by `UpgradeFrom`.
+/// Returns the methods that read rows of older versions as the type `older`. `from_version` converts the value with
+/// `UpgradeFrom`.
 fn older(older: &Path) -> TokenStream {
-    // The conversion that is missing is shown where the older version is named.
+    // A missing conversion is reported where the older version is named.
     let upgrade_from = runtime_item("UpgradeFrom", older.span());
     let upgrade = quote_spanned! { older.span() =>
         |__old: #older| <Self as #upgrade_from<#older>>::upgrade(__old)

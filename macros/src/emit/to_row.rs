@@ -54,7 +54,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the statement that writes a field in the row families whose rows store it as a property.
+/// Returns the statement that writes a field in the row families that store it as a property.
 fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
     let is_stored = |family: &&Family| {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
@@ -73,15 +73,15 @@ fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStre
     Some(quote! { if let #(#families)|* = __family.index { #write } })
 }
 
-/// Returns the method that calls an index's `when` function to find whether the entity is in the
-/// index. `None` if no index has a `when`.
+/// Returns the method that calls an index's `when` function to decide whether the entity is in the index. Returns
+/// `None` if no index has a `when`.
 fn conditions(entity: &Entity) -> Option<TokenStream> {
     let arms: Vec<TokenStream> = entity
         .families
         .iter()
         .filter_map(|family| {
             let (index, when) = (family.index, family.when.as_ref()?);
-            // A function of another type is shown where it is named.
+            // An error about the function's type is reported where the function is named.
             Some(quote! {
                 #index => {
                     let __when: fn(&Self) -> _rt::bool = #when;
@@ -102,7 +102,7 @@ fn conditions(entity: &Entity) -> Option<TokenStream> {
     })
 }
 
-/// Returns the method that lists the values of fields that are kept in blobs, if there are any.
+/// Returns the method that lists the values of blob fields, if there are any.
 fn blobs(entity: &Entity) -> Option<TokenStream> {
     let pushed = field::blob_value_statements(&entity.fields, &quote! { &mut __blobs });
     (!pushed.is_empty()).then(|| {
