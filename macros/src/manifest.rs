@@ -32,8 +32,7 @@ fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Opt
     let mut inherited = Vec::new();
     let mut found = None;
     for (name, setting) in dependencies(manifest, false) {
-        // The default path `::entable` is right then, whatever other names the package uses
-        // besides.
+        // The default path `::entable` is then correct, whatever other names the package uses.
         if name == "entable" {
             return None;
         }
@@ -50,23 +49,23 @@ fn other_name(manifest: &str, workspace: impl FnOnce() -> Option<String>) -> Opt
             (setting == DependencyLine::Package && inherited.contains(&name)).then_some(name)
         })
     };
-    // Cargo turns `-` in a dependency's name into `_` in the name of the crate.
+    // Cargo turns `-` in a dependency's name into `_` in the crate's name.
     found.or_else(of_workspace).map(|name| name.replace('-', "_"))
 }
 
-/// A dependency as a line of a manifest describes it.
+/// A dependency, as a line of a manifest declares it.
 #[derive(Debug, PartialEq, Eq)]
 enum DependencyLine {
     /// `package = "entable"`: the dependency is entable.
     Package,
-    /// `workspace = true`: the workspace's manifest says what the dependency is.
+    /// `workspace = true`: the workspace's manifest declares the dependency.
     Workspace,
     Other,
 }
 
-/// Reads the lines about dependencies in a manifest: returns for each the name of the dependency
-/// and what the line says about it. Reads `[workspace.dependencies]` if `of_workspace` is set,
-/// otherwise all dependencies of the package itself.
+/// Reads the lines about dependencies in a manifest. Returns the name of each dependency and what the line says
+/// about it. Reads `[workspace.dependencies]` if `of_workspace` is set, otherwise all dependencies of the package
+/// itself.
 fn dependencies(manifest: &str, of_workspace: bool) -> Vec<(String, DependencyLine)> {
     let mut table = String::new();
     let mut found = Vec::new();
@@ -138,7 +137,7 @@ mod tests {
         }
         assert_eq!(of_workspace("[dependencies]\nserde = { workspace = true }\n"), None);
         assert_eq!(of_workspace("[dependencies]\nserde = \"1\"\n"), None);
-        // A package at the root of its workspace does not depend on all that the workspace names.
+        // A package at the root of its workspace does not depend on everything in the workspace's list.
         assert_eq!(other_name(&[workspace, "[dependencies]\nserde = \"1\"\n"].concat()), None);
     }
 

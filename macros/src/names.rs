@@ -1,4 +1,4 @@
-//! Converts names between cases, suggests names for misspelt ones, recognizes types by their names.
+//! Converts names between cases, suggests corrections of misspelt names, and recognises types by name.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -17,30 +17,30 @@ pub(crate) fn column_constant_name(field: &Ident) -> Ident {
     let name = Case::Screaming.convert_name(&ident_text(field));
     let begins = name.starts_with(|c: char| c == '_' || c.is_alphabetic());
     let underscore = if begins { "" } else { "_" };
-    // A field named `__` has no words.
+    // A field called `__` has no words.
     let underscore = if name.is_empty() { "__" } else { underscore };
     format_ident!("{underscore}{name}", span = field.span())
 }
 
-/// Returns the method that begins the path through an index: `by_email` for `ByEmail`, `r#match` for
-/// `Match`. `None` if no method can be named so, as for `Self`.
+/// Returns the method that begins the path through an index: `by_email` for `ByEmail`, `r#match` for `Match`.
+/// Returns `None` if no method can have this name, as with `Self`.
 pub(crate) fn path_method_name(index: &Ident) -> Option<Ident> {
     let name = Case::Snake.convert_name(&ident_text(index));
     let begins = name.starts_with(|c: char| c.is_alphabetic());
     if !begins || ["self", "super", "crate"].contains(&name.as_str()) {
         return None;
     }
-    // `gen` is a keyword of later editions, in which the derive's user may write.
+    // `gen` is a keyword of later editions, which the derive's user may use.
     let is_keyword = name == "gen" || syn::parse_str::<Ident>(&name).is_err();
     let new = if is_keyword { Ident::new_raw } else { Ident::new };
     Some(new(&name, Span::call_site().located_at(index.span())))
 }
 
-/// Number of characters that the runtime's `FieldNamed` holds.
+/// The number of characters in the runtime's `FieldNamed`.
 const NAMED_CHARS: usize = 24;
 
-/// Returns a type that spells a field's name: `_rt::FieldNamed<'a', 'g', 'e'>`. The compiler shows the
-/// type in its messages. Const parameters cannot be text, so the name is written as characters.
+/// Returns a type that spells a field's name, `_rt::FieldNamed<'a', 'g', 'e'>`, for compiler messages. Const
+/// parameters cannot be strings, so the name is written as characters.
 pub(crate) fn type_spelling_field_name(field: &Ident) -> TokenStream {
     let name = ident_text(field);
     let chars = name.chars().take(NAMED_CHARS);
@@ -51,17 +51,17 @@ pub(crate) fn type_spelling_field_name(field: &Ident) -> TokenStream {
     quote! { _rt::FieldNamed<#(#chars),* #rest> }
 }
 
-/// Returns a hash of a name (FNV-1a), which tells long names with the same beginning apart.
+/// Returns a hash of a name (FNV-1a), which distinguishes long names with the same beginning.
 fn fingerprint(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// The case of property names: how they follow from the names of fields or variants.
+/// The case of property names, which are derived from the names of fields or variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
-    /// The name as it is written.
+    /// The name as written.
     Verbatim,
     /// `FirstName`
     Pascal,
@@ -89,7 +89,7 @@ impl Case {
         "none",
     ];
 
-    /// Returns the case that a value of `rename_all` names.
+    /// Returns the case for a value of `rename_all`.
     pub(crate) fn parse_case(name: &str) -> Option<Self> {
         Some(match name {
             "PascalCase" => Self::Pascal,
@@ -123,7 +123,7 @@ impl Case {
     }
 }
 
-/// Splits a name into words: at `_`, and where an upper-case letter follows a lower-case one.
+/// Splits a name into words at `_`, and where an upper-case letter follows a lower-case one.
 fn split_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower = false;
@@ -134,7 +134,7 @@ fn split_words(name: &str) -> Vec<String> {
         if let (Some(word), true) = (words.last_mut(), c != '_') {
             word.push(c);
         }
-        // A digit counts as lower case, so that `Address2Line` has the words `Address2` and `Line`.
+        // A digit counts as lower case: `Address2Line` consists of the words `Address2` and `Line`.
         after_lower = c.is_lowercase() || c.is_numeric();
     }
     words.retain(|word| !word.is_empty());
@@ -146,15 +146,14 @@ fn capitalized(word: &str) -> String {
     chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
 }
 
-/// Returns the known name that is most like a misspelt one, whatever the case of both; `None` if none is
-/// close.
+/// Returns the known name that is most similar to a misspelt one, regardless of case, or `None` if none is similar.
 pub(crate) fn nearest_name<'k>(
     found: &str,
     known: impl IntoIterator<Item = &'k str>,
 ) -> Option<&'k str> {
     let letters = |name: &str| name.replace(['_', '-'], "").to_lowercase();
     let found_letters = letters(found);
-    // One edit in three characters: with more, a short name would be taken for nearly any other.
+    // Allow one edit in three characters. With more, a short name would match nearly any other.
     let allowed = (found_letters.chars().count() / 3).max(1);
     known
         .into_iter()
@@ -208,7 +207,7 @@ pub(crate) fn unknown_name_message(what: &str, found: &str, known: &[&str]) -> S
     }
 }
 
-/// Replaces `Self` in a type by the struct's name: generated impls of other types repeat the type.
+/// Replaces `Self` in a type by the struct's name, because generated impls of other types repeat the type.
 pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
     fn has_self(tokens: TokenStream) -> bool {
         tokens.into_iter().any(|token| match token {
@@ -236,42 +235,40 @@ pub(crate) fn replace_self_type(ty: &Type, this: &Ident) -> Type {
             })
             .collect()
     }
-    // Nearly no type has it, and parsing a type anew takes long.
+    // Almost no type contains it, and parsing a type again is slow.
     if !has_self(ty.to_token_stream()) {
         return ty.clone();
     }
-    // The fallback cannot occur: one identifier in place of another leaves a type that parses.
+    // The fallback is unreachable: replacing one identifier by another leaves a valid type.
     syn::parse2(replace_self(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
 }
 
-/// Returns an identifier for a local variable of generated code. The identifier has the derive's
-/// own span: a token of the user may have the span of a `macro_rules!` macro, in which the derive's
-/// locals are not visible.
+/// Returns an identifier for a local variable of generated code. It has the derive's own span: a token of the user
+/// may have the span of a `macro_rules!` macro, in which the derive's variables are not visible.
 pub(crate) fn call_site_ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// Returns an identifier that the derive makes up. Errors about the identifier are shown at `span`,
-/// a place in the user's code.
+/// Returns an identifier that the derive makes up. Errors about it are shown at `span`, a place in the user's code.
 ///
-/// The span also marks the identifier as written by a macro, so that lints about the name do not
-/// fire, such as `non_snake_case` for `remove__3rd`.
+/// The span also marks the identifier as written by a macro, which prevents lints about the name, such as
+/// `non_snake_case` for `remove__3rd`.
 pub(crate) fn generated_ident(name: &str, span: Span) -> Ident {
     Ident::new(name, Span::call_site().located_at(span))
 }
 
-/// Returns an identifier of the user for generated code: the name of a type, field or variant, or of a
-/// method or constant that the derive makes. The span marks the identifier as written by a macro, so
-/// that lints do not fire, such as `deprecated` and `dead_code`.
+/// Returns a user's identifier for generated code: the name of a type, field or variant, or of a method or constant
+/// that the derive makes. The span marks the identifier as written by a macro, which prevents lints such as
+/// `deprecated` and `dead_code`.
 pub(crate) fn generated_ident_of(name: &Ident) -> Ident {
     let mut ident = name.clone();
     ident.set_span(Span::call_site().located_at(name.span()));
     ident
 }
 
-/// Returns a visibility for items that the derive makes, with spans that mark the tokens as written
-/// by a macro. An item's span begins at its visibility. With the user's own tokens, lints would
-/// take the item for the user's code if a `macro_rules!` macro declares the struct.
+/// Returns a visibility for items that the derive makes, with spans that mark the tokens as written by a macro. An
+/// item's span begins at its visibility. If a `macro_rules!` macro declared the struct, the user's own tokens would
+/// make lints treat the item as the user's code.
 pub(crate) fn respanned_visibility(vis: &Visibility) -> TokenStream {
     fn respanned(tokens: TokenStream) -> TokenStream {
         let respan = |mut token: TokenTree| {
@@ -291,17 +288,17 @@ pub(crate) fn respanned_visibility(vis: &Visibility) -> TokenStream {
     respanned(vis.to_token_stream())
 }
 
-/// Returns a name of the runtime for code that is reported at `span`, a place in the user's code:
-/// `_rt_Name`, which `entable::__private::short` has for every name that is used here.
+/// Returns a name of the runtime for code that is reported at `span`, a place in the user's code. The name is
+/// `_rt_Name`, which `entable::__private::short` contains for every name used here.
 ///
-/// The token says that a macro wrote it: a lint about the path, such as `unused_qualifications` for
-/// a trait that the user imports too, then leaves the user alone.
+/// The token is marked as written by a macro. This prevents lints about the path, such as `unused_qualifications`
+/// for a trait that the user also imports.
 pub(crate) fn runtime_item(name: &str, span: Span) -> Ident {
     generated_ident(&format!("_rt_{name}"), span)
 }
 
-/// Returns the type without parentheses and without the invisible group in which a `macro_rules!` macro
-/// hands on a type.
+/// Returns the type without parentheses and without the invisible group in which a `macro_rules!` macro passes on a
+/// type.
 pub(crate) fn ungrouped(ty: &Type) -> &Type {
     match ty {
         Type::Group(group) => ungrouped(&group.elem),
@@ -310,7 +307,7 @@ pub(crate) fn ungrouped(ty: &Type) -> &Type {
     }
 }
 
-/// Returns the last segment of a type's path, such as `Option<u8>` of `std::option::Option<u8>`.
+/// Returns the last segment of a type's path, such as `Option<u8>` in `std::option::Option<u8>`.
 pub(crate) fn last_segment(ty: &Type) -> Option<&PathSegment> {
     match ungrouped(ty) {
         Type::Path(path) => path.path.segments.last(),
@@ -318,7 +315,7 @@ pub(crate) fn last_segment(ty: &Type) -> Option<&PathSegment> {
     }
 }
 
-/// Returns the type in a path's angle brackets, such as `u8` of `Option<u8>`.
+/// Returns the type in a path's angle brackets, such as `u8` in `Option<u8>`.
 pub(crate) fn first_argument_type(ty: &Type) -> Option<&Type> {
     let PathArguments::AngleBracketed(arguments) = &last_segment(ty)?.arguments else {
         return None;
@@ -329,8 +326,8 @@ pub(crate) fn first_argument_type(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Returns the place of a type in the user's code: `ty.span()`, which writes all tokens of the type, is
-/// needed only for types that are more than a name.
+/// Returns the span of a type in the user's code. `ty.span()` writes all tokens of the type, and is only needed for
+/// types that are more than a name.
 pub(crate) fn type_span(ty: &Type) -> Span {
     match ty {
         Type::Path(path) if path.qself.is_none() => match path.path.get_ident() {
@@ -341,7 +338,7 @@ pub(crate) fn type_span(ty: &Type) -> Span {
     }
 }
 
-/// Returns the places of the type's first and last token.
+/// Returns the spans of the type's first and last token.
 pub(crate) fn type_ends(ty: &Type) -> (Span, Span) {
     let first = type_span(ty);
     match ty {

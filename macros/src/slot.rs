@@ -1,14 +1,14 @@
-//! Holds the value of a setting that may be given once, with the span of its name.
+//! The value of a setting that may be given once, with the span of its name.
 
 use proc_macro2::{Ident, Span};
 
 /// The value of a setting that may be given once, such as `rename = ".."`.
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
-    /// The setting's name. Kept for a malformed value too, so that the setting is not called missing.
+    /// The setting's name. Kept even if the value is malformed, to avoid reporting the setting as missing.
     key: Option<Ident>,
     value: Option<T>,
-    /// Whether a misspelt name means the setting: such a setting is not called missing.
+    /// Whether a misspelt name means this setting, which is then not reported as missing.
     is_meant: bool,
 }
 
@@ -25,26 +25,25 @@ impl<T> Slot<T> {
             let message = format!("`{key}` is given twice, expected it once");
             return Err(syn::Error::new(key.span(), message));
         }
-        // The name is kept before the value is looked at: a malformed value must not be reported as
-        // a missing setting too.
+        // Store the name before checking the value: a malformed value must not also be reported as a missing
+        // setting.
         self.key = Some(key.clone());
         self.value = Some(value?);
         Ok(())
     }
 
-    /// Notes that a misspelt name was meant as this setting, so that the setting counts as given and is
-    /// not called missing.
+    /// Records that a misspelt name means this setting. The setting then counts as given and is not reported as
+    /// missing.
     pub(crate) fn mark_misspelt(&mut self) {
         self.is_meant = true;
     }
 
-    /// Returns the value, if the setting was given and its value is well formed.
+    /// Returns the value if the setting was given and is well formed.
     pub(crate) fn get(&self) -> Option<&T> {
         self.value.as_ref()
     }
 
-    /// Returns the span of the setting's name. Returns `None` if the setting was not given, and for a
-    /// misspelt name.
+    /// Returns the span of the setting's name. Returns `None` if the setting was not given, or was misspelt.
     pub(crate) fn span(&self) -> Option<Span> {
         self.key.as_ref().map(Ident::span)
     }
@@ -54,8 +53,8 @@ impl<T> Slot<T> {
         self.key.is_some() || self.is_meant
     }
 
-    /// Returns whether the setting was given with a malformed value or a misspelt name: what follows
-    /// from its value is not known.
+    /// Returns whether the setting was given with a malformed value or a misspelt name. Nothing can be derived from
+    /// its value then.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.is_set() && self.value.is_none()
     }

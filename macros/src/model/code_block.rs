@@ -1,4 +1,4 @@
-//! Describes the block that holds all code of a derive: the path of the runtime, and the lints of the block.
+//! The block that contains all code of a derive: the path of the runtime, and the lints of the block.
 
 use proc_macro2::{Ident, TokenTree};
 use syn::{Attribute, Data, DeriveInput, Meta, Path};
@@ -10,17 +10,17 @@ use crate::{errors::Errors, manifest, slot::Slot};
 pub(crate) struct CodeBlock {
     /// The path of the crate `entable`.
     pub(crate) runtime: Path,
-    /// Whether the path is the one in `crate = ".."`, which may lead nowhere.
+    /// Whether the path is from `crate = ".."`. Such a path may not exist.
     pub(crate) is_path_given: bool,
-    /// Whether the type, one of its fields or one of its variants allows deprecated items. The block
-    /// repeats the types of fields, where the user's own `allow` does not reach.
+    /// Whether the type, one of its fields or one of its variants allows deprecated items. The block repeats the
+    /// types of fields, outside the reach of the user's own `allow`.
     pub(crate) allows_deprecated: bool,
 }
 
 impl CodeBlock {
-    /// Finds the path of the crate `entable`: the path in `crate = ".."`, else `::entable`. If the
-    /// package's manifest depends on entable under another name and `crate` is not given, takes that
-    /// name and reports the missing `crate`.
+    /// Finds the path of the crate `entable`: the path in `crate = ".."`, or else `::entable`. If the package's
+    /// manifest depends on entable under another name and `crate` is not given, uses that name and reports the
+    /// missing `crate`.
     pub(super) fn new(given: &Slot<Path>, input: &DeriveInput, errors: &mut Errors) -> Self {
         Self {
             runtime: runtime_called(manifest::other_name_of_entable(), given, input, errors),
@@ -44,7 +44,7 @@ fn attributes(input: &DeriveInput) -> impl Iterator<Item = &Attribute> {
     input.attrs.iter().chain(inner.into_iter().flatten())
 }
 
-/// Returns whether the attribute is an `allow` or `expect` that names the lint `deprecated`.
+/// Returns whether the attribute is an `allow` or `expect` of the lint `deprecated`.
 fn allows_deprecated(attr: &Attribute) -> bool {
     let Meta::List(list) = &attr.meta else { return false };
     let is_level = ["allow", "expect"].iter().any(|level| list.path.is_ident(level));
@@ -52,8 +52,8 @@ fn allows_deprecated(attr: &Attribute) -> bool {
     is_level && list.tokens.clone().into_iter().any(is_lint)
 }
 
-/// Returns the path in `crate = ".."`, else `::name`, else `::entable`. `name` is another name under
-/// which the package depends on entable. Reports the missing `crate` if `name` is used.
+/// Returns the path in `crate = ".."`, or else `::name`, or else `::entable`. `name` is another name under which
+/// the package depends on entable. Reports the missing `crate` if `name` is used.
 fn runtime_called(
     name: Option<&str>,
     given: &Slot<Path>,

@@ -1,5 +1,4 @@
-//! Describes a dated table's name: literal text and the date form of a field, as in `name =
-//! "Logins{at:%Y%m%d}"`.
+//! The name of a dated table: literal text and the date form of a field, as in `name = "Logins{at:%Y%m%d}"`.
 
 use syn::LitStr;
 
@@ -9,11 +8,10 @@ use crate::{
     template::{Fineness, Form},
 };
 
-/// Describes the names of dated tables: a prefix and the period of a field, as in
-/// `Logins{at:%Y%m%d}`.
+/// The names of dated tables: a prefix and the period of a field, as in `Logins{at:%Y%m%d}`.
 #[derive(Debug)]
 pub(crate) struct DatedTableName {
-    /// The text that each table's name begins with.
+    /// The prefix of each table's name.
     pub(crate) prefix: String,
     /// The date form of the period, such as `%Y%m%d`.
     pub(crate) form: String,
@@ -28,8 +26,8 @@ pub(crate) fn is_table_name_template(name: &LitStr) -> bool {
 }
 
 impl DatedTableName {
-    /// Reads the template in a table's name. Returns `None` for a name without one, and for a wrong one after
-    /// reporting what is wrong with it.
+    /// Reads the template in a table's name. Returns `None` for a name without a template. Reports a malformed
+    /// template and returns `None`.
     pub(crate) fn new(name: &LitStr, fields: &[Field], errors: &mut Errors) -> Option<Self> {
         if !is_table_name_template(name) {
             return None;
@@ -54,7 +52,7 @@ impl DatedTableName {
         }
     }
 
-    /// Returns the number of digits that end each table's name.
+    /// Returns the number of digits at the end of each table's name.
     pub(crate) fn digit_count(&self) -> usize {
         match self.finest {
             Fineness::Year => 4,
@@ -65,8 +63,8 @@ impl DatedTableName {
     }
 }
 
-/// Returns the date form of the part and its finest unit. Returns an error message if the part is
-/// no date or its form is none of `%Y`, `%Y%m`, `%Y%m%d` and `%Y%m%d%H`.
+/// Returns the date form of the part and its smallest unit. Returns an error message if the part is not a date or
+/// its form is none of `%Y`, `%Y%m`, `%Y%m%d` and `%Y%m%d%H`.
 fn date_form(key: &KeyTemplate, part: &Part) -> Result<(String, Fineness), String> {
     const FORMS: [&str; 4] = ["%Y", "%Y%m", "%Y%m%d", "%Y%m%d%H"];
     match &part.form {

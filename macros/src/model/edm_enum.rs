@@ -16,19 +16,19 @@ pub(crate) struct EdmEnum {
     pub(crate) ident: Ident,
     pub(crate) block: CodeBlock,
     pub(crate) variants: Vec<Variant>,
-    /// Whether `rename_all` is given and could not be read.
+    /// Whether `rename_all` is given but could not be read.
     pub(crate) is_case_lost: bool,
 }
 
-/// A variant and the text that stands for it.
+/// A variant and the text that represents it.
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) ident: Ident,
     /// The text that is stored for the variant.
     pub(crate) text: String,
-    /// Span of `rename = ".."`, else of the variant.
+    /// The span of `rename = ".."`, or else of the variant.
     pub(crate) span: Span,
-    /// Whether `rename` is given and could not be read.
+    /// Whether `rename` is given but could not be read.
     pub(crate) is_text_lost: bool,
 }
 

@@ -21,21 +21,21 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Entity {
     pub(crate) ident: Ident,
-    /// The place of the struct's name, for messages.
+    /// The span of the struct's name, for messages.
     pub(crate) span: Span,
-    /// Visibility of the struct. Generated types get it too, since public methods return them.
+    /// The visibility of the struct. Generated types have it too, because public methods return them.
     pub(crate) vis: TokenStream,
     pub(crate) block: CodeBlock,
     pub(crate) table: LitStr,
-    /// The period in the table's name, if the entity has a table for each.
+    /// The period in the table's name, if the entity has one table for each period.
     pub(crate) dated: Option<DatedTableName>,
-    /// Whether `name = ".."` gives the table's name; else it is the struct's.
+    /// Whether `name = ".."` sets the table's name. Otherwise, the struct's name is used.
     pub(crate) has_table_name: bool,
     pub(crate) entity_type: LitStr,
     pub(crate) discriminator: Discriminator,
-    /// The version of the struct's shape, from 1.
+    /// The version of the struct, counted from 1.
     pub(crate) version: u32,
-    /// Span of `version = n`, else of the struct's name.
+    /// The span of `version = n`, or else of the struct's name.
     pub(crate) version_span: Span,
     /// The struct of the previous version, from `upgrade_from(..)`.
     pub(crate) upgrade_from: Option<Path>,
@@ -45,19 +45,18 @@ pub(crate) struct Entity {
     pub(crate) wide: Option<Span>,
     /// Set by `seal`: each row has a property that authenticates all others.
     pub(crate) is_sealed: bool,
-    /// Whether a write drops the properties that the struct does not declare: set by
-    /// `drop_unknown`.
+    /// Whether a write drops undeclared properties, set by `drop_unknown`.
     pub(crate) drops_unknown: bool,
-    /// The field with the time of an entity's expiry, from `expires = field`.
+    /// The field with the time of expiry, from `expires = field`.
     pub(crate) expires: Option<ExpiryField>,
     pub(crate) fields: Vec<Field>,
-    /// Row families: first the primary, then indexes and lists in source order.
+    /// Row families: the primary, then indexes and lists in source order.
     pub(crate) families: Vec<Family>,
-    /// The attributes as they are written. They also say which settings could not be read.
+    /// The attributes as written. They also show which settings could not be read.
     pub(crate) attr: EntityAttr,
 }
 
-/// The field that holds the time of an entity's expiry.
+/// The field with the time of expiry.
 #[derive(Debug)]
 pub(crate) struct ExpiryField {
     /// Index of the field among the entity's fields.
@@ -109,7 +108,7 @@ impl Entity {
         }
     }
 
-    /// Returns the entity type as rows store it, with the version from 2 on: `Employee.v2`.
+    /// Returns the stored entity type, which includes a version of 2 or more, such as `Employee.v2`.
     pub(crate) fn stored_entity_type(&self) -> String {
         let name = self.entity_type.value();
         match self.version {
@@ -153,8 +152,8 @@ impl Entity {
             && self.key_source(family, at, field).is_none()
     }
 
-    /// Returns the part of the row family's keys that the field is read from; `true` for the
-    /// RowKey. The field is not stored as a property then.
+    /// Returns the part of the row family's keys from which the field is read. `true` means the RowKey. The field
+    /// is then not stored as a property.
     pub(crate) fn key_source(
         &self,
         family: &Family,
@@ -162,7 +161,7 @@ impl Entity {
         field: &Field,
     ) -> Option<(bool, usize)> {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
-        // Whoever reads a row alone has to know whether it is over.
+        // A reader of a single row must know whether it has expired.
         let is_expiry = self.expires.as_ref().is_some_and(|expires| expires.field == at);
         let is_stored_too = (field.attr.store.is_set() || is_expiry) && is_held;
         if is_stored_too || !field.storage.can_be_in_key() {
@@ -171,13 +170,12 @@ impl Entity {
         family.part_giving(at, &self.fields)
     }
 
-    /// Returns the row families whose rows an entity can be read from: the primary and index
-    /// copies.
+    /// Returns the row families from whose rows an entity can be read: the primary and index copies.
     pub(crate) fn primary_and_copies(&self) -> impl Iterator<Item = &Family> {
         self.families.iter().filter(|family| family.is_primary_or_copy())
     }
 
-    /// Returns the declaration of a copy or list, as it is written. `None` for the primary.
+    /// Returns the declaration of a copy or list as written, or `None` for the primary.
     pub(crate) fn declaration(&self, family: &Family) -> Option<&IndexAttr> {
         self.attr.indexes.iter().find(|attr| attr.name == family.name)
     }
@@ -192,24 +190,24 @@ impl Entity {
         self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
-    /// Returns whether the primary stays in its place if the field changes: neither the primary's keys
-    /// nor the table's name depend on the field. The keys of indexes may depend on it.
+    /// Returns whether the primary's address is unchanged if the field changes: neither the primary's keys nor the
+    /// table's name depend on the field. The keys of indexes may.
     pub(crate) fn can_change_in_place(&self, at: usize) -> bool {
         !self.is_in_key(at) && self.dated.as_ref().is_none_or(|dated| dated.field != at)
     }
 
-    /// Returns the field that the patch's method of this name sets.
+    /// Returns the field that the patch method with this name sets.
     pub(crate) fn field_with_setter(&self, method: &str) -> Option<&Field> {
         let (at, field) = self.fields.iter().enumerate().find(|(_, field)| field.name == method)?;
         (field.storage.has_own_properties() && self.can_change_in_place(at)).then_some(field)
     }
 
-    /// Returns whether the templates of all row families have no faults.
+    /// Returns whether the templates of all row families are free of faults.
     pub(crate) fn has_only_sound_templates(&self) -> bool {
         !self.families.is_empty() && self.families.iter().all(Family::has_sound_templates)
     }
 
-    /// Returns whether the field is a part of any row family's keys.
+    /// Returns whether the field is in the keys of any row family.
     pub(crate) fn is_in_any_key(&self, at: usize) -> bool {
         self.families.iter().flat_map(Family::parts).any(|part| part.field == at)
     }
@@ -230,7 +228,7 @@ fn read_fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> V
     fields
 }
 
-/// Finds the field that `expires = field` names. Reports a name of no field.
+/// Finds the field in `expires = field`. Reports an unknown field.
 fn find_expires_field(name: &Ident, fields: &[Field], errors: &mut Errors) -> Option<ExpiryField> {
     let text = names::ident_text(name);
     let found = fields.iter().position(|field| field.name == text);
@@ -241,7 +239,7 @@ fn find_expires_field(name: &Ident, fields: &[Field], errors: &mut Errors) -> Op
     found.map(|field| ExpiryField { field, span: name.span() })
 }
 
-/// Returns the row families: first the primary, then indexes and lists in source order.
+/// Returns the row families: the primary, then indexes and lists in source order.
 fn row_families(
     input: &DeriveInput,
     attr: &EntityAttr,
@@ -252,8 +250,7 @@ fn row_families(
     let table = attr.name.get().map_or_else(|| names::ident_text(&input.ident), LitStr::value);
     let mut families = Vec::new();
     let mut methods = HashMap::new();
-    // One without a path of its own is left out: what is generated for it would be a second
-    // mistake.
+    // Omit an index without a usable method name. Code generated for it would cause a second mistake.
     for index in &attr.indexes {
         if !has_free_method(index, &mut methods, errors) {
             continue;
@@ -267,19 +264,19 @@ fn row_families(
     families
 }
 
-/// Methods of the trait `TableEntity`: an index with such a method would shadow it.
+/// Methods of the trait `TableEntity`, which an index with such a method would shadow.
 const TRAIT_METHODS: [&str; 3] = ["primary", "scan", "patch"];
 
-/// Returns whether a method can be named after the index: the name is valid and no other method has
-/// it. Reports the mistake otherwise.
+/// Returns whether the index can have a method: its name is valid and no other method has it. Otherwise reports the
+/// mistake.
 fn has_free_method(
     index: &IndexAttr,
     methods: &mut HashMap<String, String>,
     errors: &mut Errors,
 ) -> bool {
     let name = names::ident_text(&index.name);
-    // Two names that differ in case alone, such as `ByEmail` and `by_email`, give one method, so
-    // that methods are compared.
+    // Compare methods, because names that differ only in case, such as `ByEmail` and `by_email`, have the same
+    // method.
     let method = Case::Snake.convert_name(&name);
     let message = if TRAIT_METHODS.contains(&method.as_str()) {
         format!("an index cannot be named `{name}`: `{method}()` is taken")
@@ -311,8 +308,8 @@ fn primary_family(
         }
         match slot.get() {
             Some(literal) => KeyTemplate::new(literal, fields, errors),
-            // The later stages go on with an unknown key, so that the mistakes of the fields are
-            // reported in one run.
+            // Later stages continue with an unknown key, so that the mistakes of fields are also
+            // reported.
             None => KeyTemplate::unknown(input.ident.span()),
         }
     };
@@ -337,8 +334,8 @@ fn primary_family(
 /// The end of the RowKey of a wide entity's first row.
 const FIRST_PART: &str = "_01";
 
-/// Returns the RowKey of a wide entity's first row: `key` with the suffix of part 1. Reports faults
-/// of the extended template. Returns `key` unchanged if it has faults already.
+/// Returns the RowKey of a wide entity's first row: `key` with the suffix of part 1. Reports faults of the extended
+/// template. Returns `key` unchanged if it already has faults.
 fn row_key_of_first_part(key: &KeyTemplate, fields: &[Field], errors: &mut Errors) -> KeyTemplate {
     if !key.is_sound {
         return key.clone();
@@ -347,8 +344,7 @@ fn row_key_of_first_part(key: &KeyTemplate, fields: &[Field], errors: &mut Error
     KeyTemplate::new(&LitStr::new(&text, key.literal.span()), fields, errors)
 }
 
-/// Returns the row family of an index or a list. Its partition is the primary's unless it has its
-/// own.
+/// Returns the row family of an index or a list. It has the primary's partition unless it has its own.
 fn index(
     attr: &IndexAttr,
     primary: &Family,
@@ -399,8 +395,8 @@ fn index(
     family
 }
 
-/// Makes a partial copy also store the fields in its own keys and in the primary's keys, except those that
-/// can be read back from the copy's keys.
+/// Makes a partial copy also store the fields of its own keys and of the primary's keys, unless they can be read
+/// back from the copy's keys.
 ///
 /// With `row_key = "{email:lower}"` and `only(age)`, the copy also stores `email`.
 fn add_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {
@@ -414,7 +410,7 @@ fn add_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {
     }
 }
 
-/// Returns one flag per field: whether the index's copies hold it, by `only(..)` and `except(..)`.
+/// Returns one flag per field: whether the index's copies contain it according to `only(..)` and `except(..)`.
 fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<bool> {
     let (named, wanted) = match (attr.only.get(), attr.except.get()) {
         (Some(_), Some(_)) => {

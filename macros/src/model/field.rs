@@ -9,31 +9,29 @@ use crate::{
     names::{self, Case},
 };
 
-/// Suffix of the property that holds a value's blind token: `SalaryBlind` for `Salary`.
+/// The suffix of the property with a value's blind token: `SalaryBlind` for `Salary`.
 const TOKEN_SUFFIX: &str = "Blind";
 
-/// Suffixes of the properties that a row holds of a blob: name, length, hash, content type, and the key of
-/// an encrypted one.
+/// The suffixes of a row's properties for a blob: name, length, hash, content type, and the key of an encrypted blob.
 const BLOB_SUFFIXES: [&str; 5] = ["", "Length", "Hash", "Type", "Key"];
 
-/// Says how a field is stored in a row.
+/// How a field is stored in a row.
 ///
-/// Other modules ask the methods of [`Storage`] and [`Field`]; what each kind generates stands in
-/// `emit::field`.
+/// Other modules call the methods of [`Storage`] and [`Field`]. The code for each kind is generated in `emit::field`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Storage {
     /// As one property, or as a part of a key.
     Plain,
     /// As one property with JSON text.
     Json,
-    /// One property for each slot of an array. The list holds the properties' names.
+    /// One property for each slot of an array. The list contains the properties' names.
     Series(Vec<String>),
-    /// Several properties, each with a piece of one text. The list holds the properties' names.
+    /// Several properties, each with a piece of one text. The list contains the properties' names.
     Split(Vec<String>),
-    /// As a blob: the row holds its name, length, hash and content type in properties of these names, and in
-    /// a fifth one the key of an encrypted blob.
+    /// As a blob. The row has its name, length, hash and content type in properties with these names, and the key of an
+    /// encrypted blob in a fifth one.
     Blob(Vec<String>),
-    /// As several properties, whose names begin with this prefix.
+    /// As several properties whose names begin with this prefix.
     Flattened(String),
     /// As all properties of the row that no other field takes.
     Extra,
@@ -42,13 +40,13 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    /// Returns whether a field with this storage is one property. Rows whose keys contain the value
-    /// do not store the property.
+    /// Returns whether a field with this storage is a single property. Rows whose keys contain the value do not
+    /// store the property.
     pub(crate) fn is_one_property(&self) -> bool {
         matches!(self, Self::Plain | Self::Json)
     }
 
-    /// Returns whether the field has properties of its own, whose names are known.
+    /// Returns whether the field has its own properties, whose names are known.
     pub(crate) fn has_own_properties(&self) -> bool {
         !matches!(self, Self::Skipped | Self::Extra)
     }
@@ -63,8 +61,7 @@ impl Storage {
         *self == Self::Extra
     }
 
-    /// Returns the prefix before the property names of a flattened struct's fields. `None` for
-    /// other fields.
+    /// Returns the prefix of the property names of a flattened struct's fields, or `None` for other fields.
     pub(crate) fn prefix(&self) -> Option<&str> {
         match self {
             Self::Flattened(prefix) => Some(prefix),
@@ -78,17 +75,17 @@ impl Storage {
         }
     }
 
-    /// Returns whether the field is stored as one or more properties and the derive knows all their
-    /// names. A flattened struct's names are not known.
+    /// Returns whether the field is stored as one or more properties and the derive knows all their names. It does
+    /// not know the names of a flattened struct.
     pub(crate) fn has_known_names(&self) -> bool {
         self.is_one_property() || matches!(self, Self::Series(_) | Self::Split(_) | Self::Blob(_))
     }
 }
 
-/// Says what a field becomes where its property is missing in the row.
+/// The value of a field whose property is missing in the row.
 #[derive(Debug, Clone)]
 pub(crate) enum AbsenceRule {
-    /// The field's type decides: `None` for an `Option`, else an error.
+    /// The field's type decides: `None` for an `Option`, otherwise an error.
     Refused,
     /// The `Default` of the field's type.
     Default,
@@ -96,42 +93,40 @@ pub(crate) enum AbsenceRule {
     Call(Path),
 }
 
-/// A field with the meaning of its attributes.
+/// A field, with its attributes interpreted.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// The field's name in generated code. Its span marks it as written by a macro, so that lints such
-    /// as `deprecated` ignore it.
+    /// The field's name in generated code. Its span marks it as written by a macro, which makes lints such as
+    /// `deprecated` ignore it.
     pub(crate) ident: Ident,
-    /// The place of the field's name, for messages.
+    /// The span of the field's name, for messages.
     pub(crate) span: Span,
     pub(crate) vis: TokenStream,
     pub(crate) ty: Type,
     /// The field's name, without `r#`.
     pub(crate) name: String,
-    /// The name of the property that stores the field: from `rename`, else the field's name in the
-    /// case of `rename_all`. For a field stored as several properties, their names begin with this
-    /// name unless a setting names them.
+    /// The name of the property that stores the field: from `rename`, or else the field's name in the case of
+    /// `rename_all`. For a field stored as several properties, it is the prefix of their names, unless a setting
+    /// names them.
     pub(crate) property: String,
-    /// Span of the property's name: of `rename = ".."`, of the pattern in `series("..")`, else of the
-    /// field.
+    /// The span of the property's name: of `rename = ".."`, of the pattern in `series("..")`, or else of the field.
     pub(crate) property_span: Span,
     /// The name of the column constant: `FIRST_NAME` for `first_name`.
     pub(crate) constant: Ident,
     pub(crate) storage: Storage,
     pub(crate) absent: AbsenceRule,
-    /// Whether a key holds a keyed hash of the field, `{field:hmac}`.
+    /// Whether a key contains a keyed hash of the field, `{field:hmac}`.
     pub(crate) has_token: bool,
-    /// Whether the entity is stored as several rows. A long series is then divided among several
-    /// parts.
+    /// Whether the entity is stored as several rows. A long series is then divided among several parts.
     pub(crate) is_wide: bool,
-    /// Whether the property's name follows from a setting that could not be read.
+    /// Whether the property's name depends on a setting that could not be read.
     pub(crate) is_name_lost: bool,
-    /// The attributes as they are written, for spans in error messages.
+    /// The attributes as written, for spans in error messages.
     pub(crate) attr: FieldAttr,
 }
 
 impl Field {
-    /// Fills in what the attributes mean. `this` is the name of the struct, in place of `Self`.
+    /// Interprets the attributes of a field. `this` is the name of the struct, which replaces `Self`.
     pub(crate) fn new(
         field: &syn::Field,
         attr: FieldAttr,
@@ -162,14 +157,14 @@ impl Field {
         })
     }
 
-    /// Notes that the setting for the case of property names could not be read. The property name
-    /// of a field without `rename` is then unknown.
+    /// Records that the setting for the case of property names could not be read. The property name of a field
+    /// without `rename` is then unknown.
     pub(crate) fn mark_case_unknown(&mut self) {
         self.is_name_lost |= !self.attr.rename.is_set();
     }
 
-    /// Returns the names of the field's properties for the list of properties that copies leave out.
-    /// A name that ends with `*` stands for all names that begin with the text before it.
+    /// Returns the names of the field's properties for the list of properties that copies lack. A name that ends
+    /// with `*` means all names that begin with the text before it.
     pub(crate) fn property_patterns(&self) -> Vec<String> {
         match self.storage.prefix() {
             Some(prefix) => vec![format!("{prefix}*")],
@@ -177,9 +172,8 @@ impl Field {
         }
     }
 
-    /// Returns the names of the properties that store the field. Returns none for a flattened struct
-    /// and for the bag of extra properties, whose names the derive does not know, and none for a
-    /// skipped field, which is not stored.
+    /// Returns the names of the properties that store the field. Returns none for a flattened struct and for the
+    /// bag of extra properties, whose names the derive does not know, and for a skipped field, which is not stored.
     pub(crate) fn known_property_names(&self) -> Vec<&str> {
         match &self.storage {
             Storage::Plain | Storage::Json => vec![&self.property],
@@ -190,9 +184,8 @@ impl Field {
         }
     }
 
-    /// Returns the number of the part that stores one of the field's properties. `property` is the
-    /// position among the field's property names, counted from 0. The number is 1 for every property
-    /// of an entity of one row.
+    /// Returns the number of the part that stores one of the field's properties. `property` is the position among
+    /// the field's property names, counted from 0. Returns 1 for every property of an entity that is not wide.
     pub(crate) fn wide_part_of_property(&self, property: usize) -> usize {
         let first = self.attr.part.get().and_then(|part| usize::try_from(*part).ok()).unwrap_or(1);
         match &self.storage {
@@ -211,8 +204,8 @@ impl Field {
         }
     }
 
-    /// Returns whether the type is written as `Option<T>`, with a type argument. A type of the
-    /// program that is itself called `Option` has none.
+    /// Returns whether the type is written as `Option<T>` with a type argument. A user's own type called `Option`
+    /// may have none.
     pub(crate) fn is_option_with_argument(&self) -> bool {
         let last = names::last_segment(&self.ty);
         self.is_option() && last.is_some_and(|last| !last.arguments.is_empty())
@@ -224,35 +217,35 @@ impl Field {
         names::is_named_one_of(inner.unwrap_or(&self.ty), &["KeyRef"])
     }
 
-    /// Returns the span of `flatten(prefix = "..")`, else that of the property's name.
+    /// Returns the span of `flatten(prefix = "..")`, or else of the property's name.
     pub(crate) fn prefix_span(&self) -> Span {
         let prefix = self.attr.flatten.get().and_then(Option::as_ref);
         prefix.map_or(self.property_span, LitStr::span)
     }
 
-    /// Returns whether the type is written as `Option<..>`. An alias of it is not recognized.
+    /// Returns whether the type is written as `Option<..>`. Does not recognise an alias.
     pub(crate) fn is_option(&self) -> bool {
         names::is_named_one_of(&self.ty, &["Option"])
     }
 
-    /// Returns whether error messages must not show the value: it is encrypted, or stands in a key as a blind
-    /// token (`{field:hmac}`).
+    /// Returns whether error messages must not show the value, because it is encrypted or is in a key as a blind token
+    /// (`{field:hmac}`).
     pub(crate) fn is_secret(&self) -> bool {
         self.has_token || self.encrypt_settings().is_some()
     }
 
-    /// Returns the settings of `encrypt`, if the field is one encrypted property or several.
+    /// Returns the settings of `encrypt`, if the field is stored as encrypted properties.
     pub(crate) fn encrypt_settings(&self) -> Option<EncryptSettings> {
         self.attr.encrypt.get().copied().filter(|_| self.storage.has_known_names())
     }
 
-    /// Returns name and length of the property that holds the blind token, if the field has one.
+    /// Returns the name and length of the property with the blind token, if the field has one.
     pub(crate) fn token_property_and_length(&self) -> Option<(String, u32)> {
         let chars = *self.attr.blind.get()?;
         self.encrypt_settings().map(|_| (format!("{}{TOKEN_SUFFIX}", self.property), chars))
     }
 
-    /// Returns whether a patch can remove the property: only that of an `Option`.
+    /// Returns whether a patch can remove the property, which must belong to an `Option`.
     pub(crate) fn is_removable(&self) -> bool {
         match &self.storage {
             Storage::Plain | Storage::Split(_) | Storage::Blob(_) => self.is_option(),
@@ -294,7 +287,7 @@ fn storage_of(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
         Storage::Flattened(prefix.map_or_else(|| property.to_owned(), LitStr::value))
     } else if attr.series.is_set() {
         let pattern = attr.series.get().and_then(Option::as_ref).map(LitStr::value);
-        // 0 slots stand for a type that is no array of literal length, which `check` reports.
+        // 0 slots represent a type that is not an array of literal length, which `check` reports.
         let slots = series::array_slot_type_and_count(ty).map_or(0, |(_, slots)| slots);
         Storage::Series(series::slot_names(property, pattern.as_deref(), slots))
     } else if let Some(pieces) = attr.split.get() {

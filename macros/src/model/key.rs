@@ -1,4 +1,4 @@
-//! Describes key templates, whose parts are fields, and the row families that have such keys.
+//! Key templates, whose parts are fields, and the row families with such keys.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use crate::{
     template::{self, Fault, Fineness, Form, Piece},
 };
 
-/// A field's place in a key template, such as `{id:06}`.
+/// A field in a key template, such as `{id:06}`.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     /// Index of the field among the entity's fields.
     pub(crate) field: usize,
     pub(crate) form: Form,
-    /// Range of characters in the template, braces included.
+    /// The range of characters in the template, including braces.
     pub(crate) place: Range<usize>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Segment {
     Part(Part),
 }
 
-/// The template of a PartitionKey or a RowKey, with its fields looked up.
+/// The template of a PartitionKey or a RowKey, with resolved fields.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyTemplate {
     /// The string literal in the source. Faults of the template are reported at its span.
@@ -38,18 +38,17 @@ pub(crate) struct KeyTemplate {
     pub(crate) segments: Vec<Segment>,
     /// Whether the template has no faults.
     pub(crate) is_sound: bool,
-    /// Whether a part of the template is missing among the segments, because the derive could not
-    /// tell which field the part names.
+    /// Whether a part of the template is missing in the segments, because the derive did not recognise its field.
     pub(crate) has_lost_part: bool,
 }
 
-/// Most characters of a key, in UTF-16 units.
+/// The maximum length of a key in UTF-16 units.
 const MAX_KEY_UNITS: usize = 512;
 
-/// Message for a part of variable width that another part follows.
+/// The message for a part of variable width that is followed by another part.
 const UNSEPARATED: &str = "a part of variable width needs a literal after it, write one such as `_` here: its end could not be found in the key";
 
-/// Tells primary rows, index copies and lists apart.
+/// The kind of a row family's rows: primary rows, index copies or lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FamilyKind {
     /// The entity's own row: the primary entity.
@@ -60,32 +59,31 @@ pub(crate) enum FamilyKind {
     List,
 }
 
-/// A row family: one kind of row that an entity writes, with the templates of its keys.
+/// A row family: one kind of row that an entity writes, and the templates of its keys.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// Place among the entity's row families; the primary is 0.
+    /// The index among the entity's row families. The primary is 0.
     pub(crate) index: usize,
-    /// `Primary`, or the name that `index(..)` or `list(..)` begins with.
+    /// `Primary`, or the name at the beginning of `index(..)` or `list(..)`.
     pub(crate) name: Ident,
     pub(crate) kind: FamilyKind,
     pub(crate) partition: KeyTemplate,
     pub(crate) row: KeyTemplate,
-    /// The table that keeps the rows of this row family. `None` if they are in the primary's table.
+    /// The table of this row family's rows, or `None` if they are in the primary's table.
     pub(crate) table: Option<LitStr>,
-    /// Whether its rows are in another partition or table than the primary entity.
+    /// Whether its rows are in a different partition or table than the primary entity.
     pub(crate) is_remote: bool,
-    /// Whether the row family is a list that is kept in blobs.
+    /// Whether the row family is a list that is stored in blobs.
     pub(crate) in_blob: bool,
-    /// One flag per field of the entity: whether rows hold it, in their keys or as properties.
+    /// One flag per field of the entity: whether rows contain it, in their keys or as properties.
     pub(crate) holds: Vec<bool>,
     pub(crate) unique: bool,
-    /// The function of `when = path`: an entity has a row of this family only if the function
-    /// returns `true`.
+    /// The function of `when = path`. An entity has a row of this family only if the function returns `true`.
     pub(crate) when: Option<Path>,
 }
 
 impl KeyTemplate {
-    /// Parses the template and looks up its fields. Reports every fault at the literal.
+    /// Parses the template and resolves its fields. Reports every fault at the literal.
     pub(crate) fn new(literal: &LitStr, fields: &[Field], errors: &mut Errors) -> Self {
         let text = literal.value();
         let (pieces, mut faults) = template::parse(&text);
@@ -99,7 +97,7 @@ impl KeyTemplate {
                     if let Err((_, message)) = &found {
                         faults.push(Fault::new(&place, message));
                     }
-                    // A misspelt name stands for the field that it means.
+                    // A misspelt name counts as the field that it means.
                     match found.or_else(|(meant, _)| meant.ok_or(())) {
                         Ok(field) => segments.push(Segment::Part(Part { field, form, place })),
                         Err(()) => has_lost_part = true,
@@ -119,8 +117,8 @@ impl KeyTemplate {
         Self { literal: literal.clone(), text, segments, is_sound, has_lost_part }
     }
 
-    /// Returns a key without text and segments, for a template that is missing or could not be
-    /// read. The key counts as faulty. `span` is the place where the fault was reported.
+    /// Returns a key without text and segments, for a template that is missing or could not be read. The key counts
+    /// as faulty. `span` is where the fault was reported.
     pub(crate) fn unknown(span: Span) -> Self {
         let literal = LitStr::new("", span);
         Self {
@@ -140,7 +138,7 @@ impl KeyTemplate {
         })
     }
 
-    /// Returns the text of an error, with the template and a caret under `place`.
+    /// Returns an error text with the template and a caret under `place`.
     pub(crate) fn template_error_text(
         &self,
         place: &Range<usize>,
@@ -149,8 +147,8 @@ impl KeyTemplate {
         Fault::new(place, message).message_with_carets(&self.text)
     }
 
-    /// Returns each segment that directly follows a part, together with whether the part before it
-    /// has a fixed width. `None` as the width means that the type's name does not show it.
+    /// Returns each segment that directly follows a part, and whether that part has a fixed width. `None` means
+    /// that the type's name does not show the width.
     pub(crate) fn segment_after_each_part<'k>(
         &'k self,
         fields: &'k [Field],
@@ -162,32 +160,32 @@ impl KeyTemplate {
         })
     }
 
-    /// Returns whether no key of this template equals one of the other: both begin with a literal, and
-    /// the literals differ before one of them ends.
+    /// Returns whether no key of this template can equal a key of the other: both begin with a literal, and the
+    /// literals differ before one of them ends.
     pub(crate) fn starts_with_different_literal(&self, other: &Self) -> bool {
         match (self.segments.first(), other.segments.first()) {
             (Some(Segment::Literal(first, _)), Some(Segment::Literal(second, _))) => {
-                // `zip` ends with the shorter literal: one that the other begins with proves
-                // nothing, since a part may continue it.
+                // `zip` ends with the shorter literal. A literal that is a prefix of the other proves nothing,
+                // because a part may continue it.
                 first.bytes().zip(second.bytes()).any(|(first, second)| first != second)
             }
             _ => false,
         }
     }
 
-    /// Returns the message that a part directly follows a part of variable width, without a literal
-    /// between them. `second` is the later part.
+    /// Returns the message that a part directly follows a part of variable width, without a literal in between.
+    /// `second` is the later part.
     pub(crate) fn unseparated_message(&self, second: &Part) -> String {
         self.template_error_text(&second.place, UNSEPARATED)
     }
 
-    /// Returns whether the template ends with this part, with no literal after it.
+    /// Returns whether the template ends with this part, without a literal after it.
     pub(crate) fn is_last_segment(&self, part: &Part) -> bool {
         matches!(self.segments.last(), Some(Segment::Part(last)) if last.place == part.place)
     }
 }
 
-/// Adds a fault if the template's literals alone are longer than a key may be.
+/// Adds a fault if the template's literals alone exceed the length of a key.
 fn literal_length(segments: &[Segment], faults: &mut Vec<Fault>) {
     let mut units = 0;
     for segment in segments {
@@ -203,9 +201,8 @@ fn literal_length(segments: &[Segment], faults: &mut Vec<Fault>) {
     }
 }
 
-/// Returns the index of the field called `name`. If there is no such field, returns the error
-/// message, and before it the index of the field with the nearest name, or `None` if no name is
-/// near.
+/// Returns the index of the field called `name`. If there is no such field, returns the index of the field with the
+/// nearest name, if any is near, and the error message.
 fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, String)> {
     let position = |name: &str| fields.iter().position(|field| field.name == name);
     position(name).ok_or_else(|| {
@@ -216,13 +213,13 @@ fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, St
 }
 
 impl Part {
-    /// Returns whether the part writes a period of its field, such as the day of a time, and not the value.
+    /// Returns whether the part writes a period of its field, such as the day of a time, instead of the value.
     pub(crate) fn is_period(&self, fields: &[Field]) -> bool {
         matches!(self.form, Form::Date(_, finest) if finest < Fineness::Tick)
             && fields.get(self.field).is_some_and(|field| !self.is_read_back_exactly(field))
     }
 
-    /// Returns whether the field can be read back from the part's text, without loss.
+    /// Returns whether the field can be read back from the part's text without loss.
     pub(crate) fn is_read_back_exactly(&self, field: &Field) -> bool {
         match &self.form {
             Form::Plain | Form::Width(_) | Form::Descending => true,
@@ -232,8 +229,8 @@ impl Part {
         }
     }
 
-    /// Returns whether the part always has the same number of characters. `None` if the name of the
-    /// field's type does not tell, so that a const assertion has to.
+    /// Returns whether the part always has the same number of characters. Returns `None` if the name of the field's
+    /// type does not show it, in which case a const assertion decides.
     pub(crate) fn has_fixed_width(&self, field: &Field) -> Option<bool> {
         const FIXED: [&str; 14] = [
             "u8",
@@ -264,17 +261,17 @@ impl Part {
 }
 
 impl Family {
-    /// Returns whether both templates have no faults.
+    /// Returns whether both templates are free of faults.
     pub(crate) fn has_sound_templates(&self) -> bool {
         self.partition.is_sound && self.row.is_sound
     }
 
-    /// Returns the parts of both keys, those of the PartitionKey first.
+    /// Returns the parts of both keys, starting with the PartitionKey's.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.partition.parts().chain(self.row.parts())
     }
 
-    /// Returns whether the keys hold a period of the field, and in another part its value.
+    /// Returns whether the keys contain a period of the field and, in another part, its value.
     pub(crate) fn has_period_and_value_of(&self, field: usize, fields: &[Field]) -> bool {
         let has = |is_met: &dyn Fn(&Part) -> bool| {
             self.parts().any(|part| part.field == field && is_met(part))
@@ -284,8 +281,7 @@ impl Family {
             && has(&|part| value_of.is_some_and(|field| part.is_read_back_exactly(field)))
     }
 
-    /// Returns whether each partition holds the rows of a period, and no rows of the entity's other row
-    /// families.
+    /// Returns whether each partition contains the rows of one period, and no rows of the entity's other row families.
     pub(crate) fn has_partition_for_period(&self, entity: &Entity) -> bool {
         let table = |family: &Self| family.table.as_ref().map(LitStr::value);
         let shares = |other: &&Self| {
@@ -297,7 +293,7 @@ impl Family {
             && !entity.families.iter().any(|other| shares(&other))
     }
 
-    /// Returns whether rows of the row family hold every field of the entity.
+    /// Returns whether rows of the row family contain every field of the entity.
     pub(crate) fn has_every_field(&self) -> bool {
         self.holds.iter().all(|holds| *holds)
     }
@@ -312,7 +308,7 @@ impl Family {
         matches!(self.kind, FamilyKind::Copy)
     }
 
-    /// Returns whether each row of the row family holds one entity, all of its fields or some.
+    /// Returns whether each row of the row family contains one entity, with all or some of its fields.
     pub(crate) fn is_primary_or_copy(&self) -> bool {
         match self.kind {
             FamilyKind::Primary | FamilyKind::Copy => true,
@@ -320,9 +316,8 @@ impl Family {
         }
     }
 
-    /// Returns the key part from which the field can be read: `true` for the RowKey or `false` for
-    /// the PartitionKey, and the part's index in that key. `None` if no part contains the field's
-    /// exact value.
+    /// Returns the key part from which the field can be read: `true` for the RowKey or `false` for the
+    /// PartitionKey, and the part's index in that key. Returns `None` if no part contains the field's exact value.
     pub(crate) fn part_giving(&self, field: usize, fields: &[Field]) -> Option<(bool, usize)> {
         let gives = |part: &Part| {
             part.field == field

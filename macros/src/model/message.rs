@@ -15,13 +15,13 @@ use crate::{
 pub(crate) struct Message {
     pub(crate) ident: Ident,
     pub(crate) block: CodeBlock,
-    /// The name under which messages of this type are stored.
+    /// The name in stored messages of this type.
     pub(crate) name: LitStr,
     pub(crate) version: u32,
-    /// Whether messages need a code: `Some(true)` for `authenticated`, `Some(false)` for
+    /// Whether messages need an authenticity code: `Some(true)` for `authenticated`, `Some(false)` for
     /// `unauthenticated`, `None` without either.
     pub(crate) authenticated: Option<bool>,
-    /// The time after which a message is not handled any more, in seconds.
+    /// The time, in seconds, after which a message is no longer handled.
     pub(crate) expires: Option<u64>,
 }
 

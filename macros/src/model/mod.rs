@@ -1,4 +1,4 @@
-//! Second stage: finds out what the attributes mean. Fills in defaults and looks up names.
+//! Second stage: determines what the attributes mean. Fills in defaults and resolves names.
 
 mod code_block;
 mod dated;
@@ -31,8 +31,8 @@ pub(crate) use self::{
 };
 use crate::errors::Errors;
 
-/// Returns the fields of a struct with named fields. Reports any other type and returns no fields. No
-/// missing field is reported then, since the type would be at fault.
+/// Returns the fields of a struct with named fields. Reports any other type and returns no fields. Missing fields
+/// are then not reported, because the type is at fault.
 fn named_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<syn::Field> {
     let wrong = |what: &str, span: Span| {
         let message = format!("expected a struct with named fields, found {what}");
@@ -53,7 +53,7 @@ fn named_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<syn::Field> {
     })
 }
 
-/// Reports type parameters and lifetimes: a row holds owned values of known types.
+/// Reports type parameters and lifetimes, because a row holds owned values of known types.
 fn refuse_generics(input: &DeriveInput, derive: &str, errors: &mut Errors) {
     if !input.generics.params.is_empty() {
         errors.add_at(

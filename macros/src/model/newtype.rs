@@ -10,12 +10,12 @@ use crate::{
     names,
 };
 
-/// A struct with one field, stored as that field is: an id with a type of its own.
+/// A struct with one field, stored like the field. Use it for an id with its own type.
 #[derive(Debug)]
 pub(crate) struct Newtype {
     pub(crate) ident: Ident,
     pub(crate) block: CodeBlock,
-    /// The field's name or number, and its type. `None` if the type is no struct with exactly one field.
+    /// The field's name or number, and its type. `None` if the type is not a struct with exactly one field.
     pub(crate) field: Option<(Member, Type)>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Projection {
 #[derive(Debug)]
 pub(crate) struct ProjectedField {
     pub(crate) ident: Ident,
-    /// The place of the field's name, for messages.
+    /// The span of the field's name, for messages.
     pub(crate) span: Span,
     pub(crate) ty: Type,
     /// The name of the column constant on the entity.
@@ -34,7 +34,7 @@ impl Projection {
     /// Reads the struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "Projection", errors);
-        // The shape first: if it is wrong, nothing else is missing.
+        // Check the shape first: if it is wrong, nothing else counts as missing.
         let named = named_fields(input, errors);
         let attr = ProjectionAttr::read(&input.attrs, &input.ident, errors);
         let mut fields = Vec::new();

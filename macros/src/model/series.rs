@@ -1,38 +1,37 @@
-//! Names the properties of fields that are stored as several: slots of a series, pieces of a text.
+//! Names the properties of fields that are stored as several properties: slots of a series, pieces of a text.
 
 use proc_macro2::Span;
 use syn::{Expr, Lit, Type, spanned::Spanned};
 
 use crate::names;
 
-/// Most slots that names are made for: more than any entity has properties.
+/// The maximum number of slots for which names are made. It exceeds the number of properties of any entity.
 const MAX_SLOTS: usize = 20_000;
 
-/// Most slots of a series in one part of a wide entity.
+/// The maximum number of slots of a series in one part of a wide entity.
 const MAX_SLOTS_OF_PART: usize = 200;
 
-/// Returns type and number of the slots of a series: an array whose length is a literal.
+/// Returns the type and number of the slots of a series, which is an array of literal length.
 pub(crate) fn array_slot_type_and_count(ty: &Type) -> Option<(&Type, usize)> {
     let Type::Array(array) = names::ungrouped(ty) else { return None };
     Some((&array.elem, literal_number(&array.len)?))
 }
 
-/// Returns the number that an expression is, if it is a literal.
+/// Returns the value of an expression that is a number literal.
 fn literal_number(value: &Expr) -> Option<usize> {
     match value {
         Expr::Lit(lit) => match &lit.lit {
             Lit::Int(number) => number.base10_parse().ok(),
             _ => None,
         },
-        // A `macro_rules!` macro hands on a literal in an invisible group.
+        // A `macro_rules!` macro passes a literal on in an invisible group.
         Expr::Group(group) => literal_number(&group.expr),
         Expr::Paren(paren) => literal_number(&paren.expr),
         _ => None,
     }
 }
 
-/// Returns the place and the message of what is wrong with the type of a series; `None` for an array
-/// with at least one slot.
+/// Returns the span and the message for a series with the wrong type, or `None` for an array with at least one slot.
 pub(crate) fn type_fault(field: &str, ty: &Type) -> Option<(Span, String)> {
     let example = "such as `[u32; 24]`";
     let is_option = names::is_named_one_of(ty, &["Option"]);
@@ -61,9 +60,8 @@ pub(crate) fn type_fault(field: &str, ty: &Type) -> Option<(Span, String)> {
     Some((array.len.span(), message))
 }
 
-/// Splits the pattern of a series, such as `Day{:03}`, into the text before the number, the digits
-/// of the number, and the text after it. `None` if the pattern does not have exactly one number
-/// `{:01}` to `{:09}`.
+/// Splits the pattern of a series, such as `Day{:03}`, into the text before the number, the number's digits, and
+/// the text after it. Returns `None` unless the pattern has exactly one number `{:01}` to `{:09}`.
 pub(crate) fn split_pattern(text: &str) -> Option<(&str, usize, &str)> {
     let (before, rest) = text.split_once("{:0")?;
     let (width, after) = rest.split_once('}')?;
@@ -76,20 +74,19 @@ pub(crate) fn last_slot_digit_count(slots: usize) -> usize {
     slots.saturating_sub(1).to_string().len()
 }
 
-/// Returns the property names of a series' slots. Without a pattern, a name is the property's own
-/// name and the slot's number, padded with zeros to the digits of the last slot's number.
+/// Returns the property names of a series' slots. Without a pattern, a name is the property's own name followed by
+/// the slot's number, padded with zeros to the width of the last slot's number.
 pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) -> Vec<String> {
     let (before, width, after) =
         pattern.and_then(split_pattern).unwrap_or((property, last_slot_digit_count(slots), ""));
-    // A length of billions is reported later, by `check`; until then it must not fill the memory.
+    // `check` reports a length of billions later. Until then it must not fill the memory.
     (0..slots.min(MAX_SLOTS)).map(|slot| format!("{before}{slot:0width$}{after}")).collect()
 }
 
-/// Returns in which part of a wide entity a slot of a series is, counted from the first part of the
-/// series. The series is cut into nearly equal pieces, longer ones first: 365 slots become 183 and
-/// 182.
+/// Returns which part of a wide entity contains a slot of a series, counted from the first part of the series. The
+/// series is split into nearly equal pieces, longer ones first: 365 slots become 183 and 182.
 pub(crate) fn part_offset_of_slot(slot: usize, slots: usize) -> usize {
-    // Without slots there would be no piece, and the next line would divide by 0.
+    // Without slots there would be no pieces, and the next line would divide by 0.
     let pieces = slots.div_ceil(MAX_SLOTS_OF_PART).max(1);
     let (least, longer) = (slots / pieces, slots % pieces);
     let in_longer = longer * (least + 1);

@@ -1,8 +1,8 @@
-//! Checks date forms such as `%Y%m%d`: only those whose text sorts as the times do are accepted.
+//! Checks date forms such as `%Y%m%d`, whose text must sort in time order.
 
 use super::forbidden;
 
-/// The smallest unit that a date form writes.
+/// The smallest unit of a date form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fineness {
     /// Written by `%Y`.
@@ -31,8 +31,8 @@ const UNITS: [(char, Fineness); 7] = [
     ('f', Fineness::Tick),
 ];
 
-/// Returns the smallest unit of a date form. Fails unless its units go from the year down without
-/// a gap: other texts do not sort as the times do.
+/// Returns the smallest unit of a date form. Fails unless its units descend from the year without a gap, because
+/// other texts do not sort in time order.
 pub(super) fn fineness_of_form(form: &str) -> Result<Fineness, String> {
     let mut expected = UNITS.iter();
     let mut finest = None;

@@ -27,7 +27,7 @@ pub(super) fn lex(text: &str, faults: &mut Vec<Fault>) -> Vec<Token> {
                 let inner: String =
                     chars.by_ref().map(|(_, c)| c).take_while(|c| *c != '}').collect();
                 let end = at + inner.chars().count() + 2;
-                // The end counts a closing brace: without one, it lies behind the end of the text.
+                // The end includes a closing brace. If there is none, the end is beyond the text.
                 if end > text.chars().count() {
                     faults.push(Fault::new(
                         &(at..end - 1),

@@ -1,7 +1,7 @@
 //! Parses key templates such as `empid_{id:06}`: literal text, and parts in braces.
 //!
-//! Works on text alone: whether a field exists, and what its type can do, is checked later. Stable
-//! Rust has no spans inside a literal, so a fault repeats the template with a caret under its place.
+//! Works on text alone. Whether a field exists, and what its type supports, is checked later. Stable Rust has no
+//! spans inside a literal, so a fault repeats the template with a caret under the place.
 
 mod date;
 mod lex;
@@ -14,18 +14,18 @@ pub(crate) use self::{date::Fineness, parse::parse};
 /// A piece of a template.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece {
-    /// Text that stands in every key, with its range of characters in the template.
+    /// Text that is in every key, with its range of characters in the template.
     Literal(String, Range<usize>),
     /// A field in braces.
     Part {
         /// The field's name.
         field: String,
-        /// The form in which the key has the field.
+        /// The form of the field in the key.
         form: Form,
-        /// Range of characters in the template, braces included.
+        /// The range of characters in the template, including braces.
         place: Range<usize>,
     },
-    /// Braces that name no field. They have a fault.
+    /// Braces without a valid field name, which have a fault.
     Lost,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Piece {
 pub(crate) enum Form {
     /// `{f}`: the type's own form.
     Plain,
-    /// `{f:06}`: decimal with zeros in front, of this width.
+    /// `{f:06}`: decimal, padded with zeros to this width.
     Width(usize),
     /// `{f:desc}`: newest or largest first.
     Descending,
@@ -42,13 +42,13 @@ pub(crate) enum Form {
     Date(String, Fineness),
     /// `{f:lower}`: text in lower case.
     Lower,
-    /// `{f:bucket(16)}`: a hash of the field, below this number.
+    /// `{f:bucket(16)}`: a hash of the field, less than this number.
     Bucket(u32),
     /// `{f:hmac}`: a keyed hash of the field.
     Hmac,
 }
 
-/// A mistake in a template, with the range of characters where it is.
+/// A mistake in a template, with its range of characters.
 #[derive(Debug)]
 pub(crate) struct Fault {
     message: String,
@@ -71,7 +71,7 @@ impl Fault {
     }
 }
 
-/// Returns why a literal must not have the character; `None` if it may.
+/// Returns why a literal must not contain the character, or `None` if it may.
 fn forbidden(c: char) -> Option<String> {
     match c {
         '/' | '\\' | '#' | '?' => Some(format!("the service forbids `{c}` in keys")),

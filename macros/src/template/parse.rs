@@ -6,12 +6,12 @@ use super::{
 };
 use crate::names;
 
-/// Largest width of a part such as `{id:06}`, in digits.
+/// The maximum width of a part such as `{id:06}`, in digits.
 const MAX_WIDTH: usize = 39;
-/// Largest number that `bucket(n)` accepts.
+/// The largest number in `bucket(n)`.
 const MAX_BUCKETS: u32 = 10_000;
 
-/// Returns the pieces of a template, and all mistakes in it.
+/// Returns the pieces of a template and all mistakes in it.
 pub(crate) fn parse(text: &str) -> (Vec<Piece>, Vec<Fault>) {
     let mut faults = Vec::new();
     let tokens = lex(text, &mut faults);
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> (Vec<Piece>, Vec<Fault>) {
             Token::Braces(inner, place) => match part(&inner) {
                 Ok((field, form)) => pieces.push(Piece::Part { field, form, place }),
                 Err((field, message)) => {
-                    // An open brace has its fault already.
+                    // An unclosed brace already has a fault.
                     if !faults.iter().any(|fault| fault.place.start == place.start) {
                         faults.push(Fault::new(&place, message));
                     }
@@ -37,8 +37,8 @@ pub(crate) fn parse(text: &str) -> (Vec<Piece>, Vec<Fault>) {
     (pieces, faults)
 }
 
-/// Returns the field's name and the form of a part. For a malformed part, the error is the field's
-/// name, if it is a valid one, and the message.
+/// Returns the field's name and the form of a part. For a malformed part, the error is the message and the field's
+/// name, if that is valid.
 fn part(inner: &str) -> Result<(String, Form), (Option<String>, String)> {
     let (field, form) = match inner.split_once(':') {
         Some((field, spec)) => (field, Some(spec)),
@@ -67,15 +67,14 @@ fn form(field: &str, spec: &str) -> Result<Form, String> {
         _ if spec.contains('%') => {
             date::fineness_of_form(spec).map(|finest| Form::Date(spec.to_owned(), finest))
         }
-        // The empty text, for which `all` is true as well, has its own arm above.
+        // The empty text, for which `all` is also true, has its own arm above.
         _ if spec.bytes().all(|b| b.is_ascii_digit()) => width(field, spec),
         _ if spec.starts_with("bucket") => bucket(spec),
         _ => Err(unknown(spec)),
     }
 }
 
-/// Parses a width such as `06`. Refuses one without a leading zero, and widths of 0 and of more than
-/// `MAX_WIDTH`.
+/// Parses a width such as `06`. Refuses a width without a leading zero, and widths of 0 or more than `MAX_WIDTH`.
 fn width(field: &str, spec: &str) -> Result<Form, String> {
     let Some(digits) = spec.strip_prefix('0') else {
         return Err(format!(
