@@ -30,6 +30,7 @@ mod observed;
 mod own_op_id;
 mod rebuild;
 mod series;
+mod simulated_account;
 mod single;
 mod stored_key;
 mod under;

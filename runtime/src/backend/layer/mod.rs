@@ -1,10 +1,11 @@
-//! Layers: backends that wrap a backend to retry, record or observe requests, or to inject faults.
+//! Layers: backends that wrap a backend to retry, record, observe or throttle requests, or to inject faults.
 
 mod forward;
 mod fault_injector;
 mod observe;
 mod recorder;
 mod retry;
+mod simulated_account;
 mod verb_counts;
 
 pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
@@ -14,4 +15,5 @@ pub use recorder::{Recorder, Request};
 #[cfg(feature = "azure-wire")]
 pub(super) use retry::is_read_worth_repeating;
 pub use retry::{Retry, RetryPolicy};
+pub use simulated_account::{AccountFigures, SimulatedAccount};
 pub(crate) use verb_counts::{VerbCounts, count_request};

@@ -1,0 +1,134 @@
+//! What a simulated account is like: its limits, how fast it answers, and how often partitions move.
+
+use std::time::Duration;
+
+use super::bucket::Rate;
+use crate::{
+    limits::{ACCOUNT_REQUESTS_PER_SECOND, PARTITION_ENTITIES_PER_SECOND},
+    random::RandomSource,
+};
+
+/// The 99th percentile of the standard normal distribution.
+const Z_OF_P99: f64 = 2.326_347_874;
+
+#[derive(Debug, Clone)]
+pub(super) struct AccountOptions {
+    pub(super) partition_entities: f64,
+    pub(super) account_requests: f64,
+    /// The share of both limits that is left; 1 for all of it.
+    pub(super) share: f64,
+    pub(super) burst: Duration,
+    pub(super) latency: Latency,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) moves: Option<Moves>,
+}
+
+impl Default for AccountOptions {
+    fn default() -> Self {
+        Self {
+            partition_entities: f64::from(PARTITION_ENTITIES_PER_SECOND),
+            account_requests: f64::from(ACCOUNT_REQUESTS_PER_SECOND),
+            share: 1.0,
+            burst: Duration::from_millis(100),
+            latency: Latency { median: Duration::from_millis(5), p99: Duration::from_millis(40) },
+            retry_after: None,
+            moves: None,
+        }
+    }
+}
+
+impl AccountOptions {
+    pub(super) fn partition_rate(&self) -> Rate {
+        Rate { a_second: self.partition_entities * self.share, burst: self.burst }
+    }
+
+    pub(super) fn account_rate(&self) -> Rate {
+        Rate { a_second: self.account_requests * self.share, burst: self.burst }
+    }
+}
+
+/// Times of answers: a log-normal distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Latency {
+    pub(super) median: Duration,
+    pub(super) p99: Duration,
+}
+
+impl Latency {
+    /// Draws the time of one answer.
+    pub(super) fn draw(self, random: &RandomSource) -> Duration {
+        if self.median.is_zero() || self.p99 <= self.median {
+            return self.median;
+        }
+        let sigma = (self.p99.as_secs_f64() / self.median.as_secs_f64()).ln() / Z_OF_P99;
+        // Box and Muller: two uniform numbers make a normal one.
+        let (radius, angle) = (unit(random), unit(random));
+        let normal = (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
+        self.median.mul_f64((sigma * normal).exp().min(1_000.0))
+    }
+}
+
+/// Returns a random number above 0 and up to 1.
+#[allow(clippy::cast_precision_loss, reason = "53 bits are enough for a time")]
+fn unit(random: &RandomSource) -> f64 {
+    ((random.random_number() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64
+}
+
+/// Partitions that are split, or moved to another server: for a moment nobody answers for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Moves {
+    pub(super) every: Duration,
+    pub(super) lasting: Duration,
+}
+
+impl Moves {
+    /// Groups of partitions that move together: the partitions of one server.
+    const SERVERS: u64 = 16;
+
+    /// Returns whether the partition with this hash is being moved, `since` the account was made.
+    pub(super) fn is_moving(self, seed: u64, partition: u64, since: Duration) -> bool {
+        let every = self.every.as_nanos().max(1);
+        let (turn, into) = (since.as_nanos() / every, since.as_nanos() % every);
+        // Nothing moves in the first turn: the account has just been made.
+        if turn == 0 || into >= self.lasting.as_nanos() {
+            return false;
+        }
+        let turn = (turn % u128::from(u64::MAX)) as u64;
+        let moved = RandomSource::seeded(seed ^ turn).random_number() % Self::SERVERS;
+        partition % Self::SERVERS == moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_have_the_median_and_the_tail_that_were_asked_for() {
+        let (median, p99) = (Duration::from_millis(5), Duration::from_millis(40));
+        let random = RandomSource::seeded(7);
+        let mut times: Vec<_> =
+            (0..20_000).map(|_| Latency { median, p99 }.draw(&random)).collect();
+        times.sort_unstable();
+        let (half, tail) = (times[10_000].as_secs_f64(), times[19_800].as_secs_f64());
+        assert!((half / 0.005 - 1.0).abs() < 0.03, "median {half}");
+        assert!((tail / 0.040 - 1.0).abs() < 0.1, "p99 {tail}");
+        let constant = Latency { median, p99: median };
+        assert_eq!(constant.draw(&random), median);
+    }
+
+    #[test]
+    fn a_sixteenth_of_the_partitions_moves_at_a_time_and_comes_back() {
+        let moves = Moves { every: Duration::from_secs(10), lasting: Duration::from_secs(1) };
+        let moving = |millis| {
+            let at = Duration::from_millis(millis);
+            (0_u64..160).filter(|partition| moves.is_moving(3, *partition, at)).collect::<Vec<_>>()
+        };
+        assert!(moving(500).is_empty());
+        assert_eq!(moving(10_999).len(), 10);
+        assert!(moving(11_000).is_empty());
+        let servers: std::collections::HashSet<_> =
+            (1..40).map(|turn| moving(turn * 10_000)[0]).collect();
+        assert!(servers.len() > 8, "the moves go round: {servers:?}");
+    }
+}
