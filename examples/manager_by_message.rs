@@ -56,8 +56,10 @@ async fn rename(staff: &Table<Employee>, id: u32, name: &str) -> Result<(), Erro
 // The message holds no name: two renames that arrive in the wrong order would leave the older one.
 async fn write_name(cx: Context, renamed: ManagerRenamed) -> Result<(), BoxError> {
     let (staff, departments) = (cx.client().table::<Employee>(), cx.client().table::<Department>());
-    let manager = staff.get(Employee::primary().id(renamed.manager_id)).await?;
+    // The department first: if its row is still the same when it is written, no other worker wrote a name
+    // after the manager's was read here.
     let department = departments.get(Department::primary().name(&*renamed.department)).await?;
+    let manager = staff.get(Employee::primary().id(renamed.manager_id)).await?;
     let (Some(manager), Some(mut department)) = (manager, department) else { return Ok(()) };
     if department.manager_id == manager.id {
         department.manager_name.clone_from(&manager.name);

@@ -351,6 +351,8 @@ mod samples {
     mod moving {}
     #[doc = include_str!("../../docs/from-dotnet.md")]
     mod from_dotnet {}
+    #[doc = include_str!("../../docs/from-cloudtable.md")]
+    mod from_cloudtable {}
     #[doc = include_str!("../../docs/troubleshooting.md")]
     mod troubleshooting {}
     #[doc = include_str!("../../docs/patterns/local-index.md")]

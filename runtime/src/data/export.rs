@@ -163,11 +163,11 @@ impl Export {
         let unsupported = |message| Error::new(ErrorKind::Unsupported, message);
         if self.format != Format::JsonLines {
             return Some(unsupported(
-                "an export as CSV cannot be continued, because new columns may have come; begin anew",
+                "an export as CSV cannot be continued, because new columns may have come; start it again",
             ));
         }
         if !self.client.capabilities().ordered {
-            let message = "the store keeps no order of rows, so that an export cannot be continued; begin anew, without `resume`";
+            let message = "the store keeps no order of rows, so an export cannot be continued; start it again without `resume`";
             return Some(unsupported(message).in_table(&self.table));
         }
         None

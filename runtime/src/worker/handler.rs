@@ -280,7 +280,7 @@ impl Context {
         let is_mutated = self.client.outbox().guards.has_mutation(Mutation::EffectAfterLease);
         let until = self.until.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if until.is_over() && !is_mutated {
-            let message = "the lease of the message is over";
+            let message = "the lease of the message has expired";
             return Err(Error::new(ErrorKind::Contended, message));
         }
         let deadline = (!is_mutated).then_some(until);

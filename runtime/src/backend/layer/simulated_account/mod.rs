@@ -58,14 +58,14 @@ const FEW_PARTITIONS: usize = 4_096;
 /// account.tables(TableRequest::Create("Staff")).await?;
 /// let row = |id: u32| Row::build("Sales", &format!("{id:03}")).finish();
 /// let mut batch = Batch::new("Staff");
-/// for id in 0..10 {
+/// for id in 0..20 {
 ///     batch.push(Operation::insert(row(id)?))?;
 /// }
 /// account.apply(&batch).await?;
-/// // 10 entities are as many as this partition takes in a tenth of a second.
-/// let next = Batch::single("Staff", Operation::insert(row(10)?))?;
+/// // 20 entities are as many as this partition takes in 200 ms.
+/// let next = Batch::single("Staff", Operation::insert(row(20)?))?;
 /// assert!(account.apply(&next).await.is_err_and(|error| error.is_throttled()));
-/// tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+/// tokio::time::sleep(std::time::Duration::from_millis(200)).await;
 /// account.apply(&next).await?;
 /// assert_eq!(account.figures().throttled, 1);
 /// # Ok::<(), Error>(())
