@@ -6,7 +6,7 @@ use syn::Attribute;
 use super::settings;
 use crate::{errors::Errors, slot::Slot};
 
-/// Settings in `#[table(..)]` on a variant of an enum with `#[derive(EntitySet)]`.
+/// Settings of `#[table(..)]` on a variant of an enum with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
 pub(crate) struct MemberAttr {
     pub(crate) other: Slot<()>,
@@ -27,7 +27,7 @@ impl MemberAttr {
     }
 }
 
-/// Settings in `#[table(..)]` on a field of a struct with `#[derive(EntitySet)]`.
+/// Settings of `#[table(..)]` on a field of a struct with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
 pub(crate) struct AggregateFieldAttr {
     pub(crate) one: Slot<()>,
@@ -36,8 +36,8 @@ pub(crate) struct AggregateFieldAttr {
 }
 
 impl AggregateFieldAttr {
-    /// Reads the attributes of the field. Returns `None` for a field that has none of `one`, `many` and
-    /// `other`, or more than one of them, after reporting it.
+    /// Reads the attributes of the field. Reports a field that does not have exactly one of `one`, `many` and
+    /// `other`, and returns `None`.
     pub(crate) fn read(attrs: &[Attribute], span: Span, errors: &mut Errors) -> Option<Self> {
         let mut read = Self::default();
         let settings = settings(attrs, errors);
@@ -60,7 +60,7 @@ impl AggregateFieldAttr {
                 let message = "`one`, `many` and `other` on one field, expected one of them";
                 errors.add_unreadable(syn::Error::new(*second, message));
             }
-            // An unknown key stands where one of the three belongs.
+            // An unknown key is in place of one of the three.
             (None, _) if has_any => errors.mark_incomplete(),
             (None, _) => errors.add_unless_incomplete(
                 span,

@@ -10,7 +10,7 @@ use crate::{
     names,
 };
 
-/// Reports two members of one type: a row could go to either.
+/// Reports two members of the same type, because a row could belong to either.
 pub(super) fn report_equal_member_types(set: &Set, errors: &mut Errors) {
     let mut seen = HashMap::new();
     for member in &set.members {
@@ -23,8 +23,8 @@ pub(super) fn report_equal_member_types(set: &Set, errors: &mut Errors) {
     }
 }
 
-/// Reports fields of a struct whose type does not hold the number of rows that the field takes, as far as
-/// the names of types tell. The compiler checks the others.
+/// Reports fields of a struct whose type cannot hold the number of rows that the field takes, if the type's name shows
+/// this. The compiler checks other fields.
 pub(super) fn check_field_types(set: &Set, errors: &mut Errors) {
     if set.shape != Shape::Struct {
         return;

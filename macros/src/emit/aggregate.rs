@@ -1,4 +1,4 @@
-//! Generates the impl of a struct that gathers the rows of a partition.
+//! Generates the impl of a struct that folds the rows of a partition.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -6,8 +6,9 @@ use syn::spanned::Spanned;
 
 use crate::model::{Member, RowsPerMember, Set};
 
-/// Returns the types of the fields as aliases, `__M0` and so on, the one of `other` last. If a type does not
-/// fit, the compiler reports it once, at the check of the alias, and ignores what follows from the type.
+/// Returns the types of the fields as aliases `__M0` and so on, with the type of `other` last. If a type does not
+/// fit, the compiler reports it once, where the alias is checked, and ignores everything that follows from the
+/// type.
 pub(super) fn checked_field_types(set: &Set) -> TokenStream {
     let members = set.members.iter().map(|member| {
         let check = match member.count {

@@ -1,5 +1,4 @@
-//! Generates the constants by which a set finds the member type of a row, and the impls of enums of
-//! entities.
+//! Generates the constants through which a set finds the member type of a row, and the impls of enums of entities.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -11,9 +10,8 @@ use crate::{
     names::call_site_ident,
 };
 
-/// Returns the constant with the members' schemas, the statics with their discriminators and forms of
-/// keys, which the compiler computes, the impl of `Set`, and assertions that no row could belong to
-/// two members.
+/// Returns the constant with the members' schemas, the statics with their discriminators and key forms, which the
+/// compiler computes, the impl of `Set`, and assertions that no row can belong to two members.
 pub(super) fn member_constants(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let name = crate::names::ident_text(ident);
@@ -50,7 +48,7 @@ fn schema(set: &Set, at: usize, member: &Member) -> TokenStream {
     quote_spanned! { member.ty.span() => <#ty as _rt::SetMember>::MEMBER }
 }
 
-/// Returns assertions that no row could belong to two members.
+/// Returns assertions that no row can belong to two members.
 fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
     let members = set.members.iter().zip(schemas).enumerate();
     let pairs = members.flat_map(|(at, later)| {
@@ -139,7 +137,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
 /// Returns the body of `set_columns`: the columns of all members, with the discriminators.
 fn columns(set: &Set) -> TokenStream {
     if set.other.is_some() {
-        // A row of no member is read whole, so that all of its properties are asked for.
+        // A row whose type is not in the set is read completely, so all properties are requested.
         return quote! { let _ = __copies; _rt_None };
     }
     let names = call_site_ident("__names");
@@ -181,8 +179,8 @@ fn from_row(set: &Set) -> TokenStream {
 /// Returns the impls that convert a value of the set to one of a member, and back.
 fn variant(set: &Set, member: &Member) -> TokenStream {
     let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
-    // In an enum with one variant, an arm for others would be unreachable, and the compiler would
-    // warn the user of it.
+    // In an enum with one variant, an arm for others would be unreachable, and the compiler would warn the
+    // user about it.
     let is_only = set.members.len() + usize::from(set.other.is_some()) == 1;
     let others = (!is_only).then(|| quote! { __other => _rt_Err(__other), });
     let unboxed = if member.is_boxed {
@@ -220,11 +218,11 @@ fn boxed_if(is_boxed: bool, value: TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the impls that write a value of the set: they write the member that it holds.
+/// Returns the impls that write a value of the set by writing its member.
 ///
-/// The impls require that every member is an entity, not a projection. The lifetime in their bounds is
-/// unused: it makes the compiler check the bounds where the impls are used instead of here, so that a
-/// set of projections compiles.
+/// The impls require that every member is an entity instead of a projection. The lifetime in their bounds is
+/// unused. It makes the compiler check the bounds where the impls are used instead of here, and lets a set of
+/// projections compile.
 fn writes(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();

@@ -1,5 +1,5 @@
-//! Describes a type with `#[derive(EntitySet)]`: an enum with one variant per entity type, or a struct
-//! that gathers the rows of a partition.
+//! A type with `#[derive(EntitySet)]`: an enum with one variant per entity type, or a struct that folds the rows of a
+//! partition.
 
 use proc_macro2::{Ident, Span};
 use syn::{Data, DataEnum, DeriveInput, Fields, Type, spanned::Spanned};
@@ -18,11 +18,11 @@ pub(crate) struct Set {
     pub(crate) block: CodeBlock,
     pub(crate) shape: Shape,
     pub(crate) members: Vec<Member>,
-    /// The member marked `other`: it takes the rows of unknown types.
+    /// The member marked `other`, which takes rows of unknown types.
     pub(crate) other: Option<Member>,
 }
 
-/// Tells whether the item with `#[derive(EntitySet)]` is an enum or a struct.
+/// Whether the item with `#[derive(EntitySet)]` is an enum or a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// An enum: each row becomes a value of it.
@@ -35,9 +35,9 @@ pub(crate) enum Shape {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) ident: Ident,
-    /// The place of the variant's or field's name, for messages.
+    /// The span of the variant's or field's name, for messages.
     pub(crate) span: Span,
-    /// The type of the variant or field. Of a variant with a `Box`, the type in it.
+    /// The type of the variant or field. For a variant with a `Box`, the type in it.
     pub(crate) ty: Type,
     /// Whether the variant holds a `Box` of the type.
     pub(crate) is_boxed: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Member {
 /// The number of rows that a field of the struct takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowsPerMember {
-    /// One row; for an `Option` also none.
+    /// One row. For an `Option`, one or none.
     One,
     /// All rows of the type.
     Many,
@@ -85,7 +85,7 @@ impl Set {
             Data::Enum(data) => (Shape::Enum, read_variants(data, &input.ident, errors)),
             _ => (Shape::Struct, read_fields(input, errors)),
         };
-        // A field without a setting is reported, and may be a member.
+        // A field without a setting was reported, and may be a member.
         let has_refused = match &input.data {
             Data::Struct(data) => all.len() < data.fields.len(),
             Data::Enum(_) | Data::Union(_) => false,
@@ -122,7 +122,7 @@ fn read_variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Mem
     let mut members = Vec::new();
     for variant in &data.variants {
         let attr = MemberAttr::read(&variant.attrs, errors);
-        // A set is not called empty for the variants that are refused.
+        // Refused variants do not make the set count as empty.
         let mut wrong = |span: Span, found: &str| {
             let name = &variant.ident;
             let message = if attr.other.is_set() {

@@ -1,4 +1,4 @@
-//! Moving an entity to another partition or table.
+//! Moves an entity to another partition or table.
 
 use super::typed::Table;
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// A move that has begun, and that this program or a worker will finish.
+/// A move that has begun and will be finished by this program or a worker.
 #[derive(Debug)]
 pub struct Moving {
     pending: BackgroundWork,
@@ -39,22 +39,21 @@ impl Moving {
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` if its new keys are taken: then the entity stays where it was.
-    /// Fails with `is_contended` if the move was left to a worker.
+    /// Fails with `is_conflict` if its new keys are taken, in which case the entity stays where it was. Fails with
+    /// `is_contended` if the move was left to a worker.
     pub async fn wait(&self) -> Result<()> {
         self.pending.wait().await
     }
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Moves an entity to another partition, another table, or both. `stored` is the entity as it
-    /// was read, with the fields of its keys changed; `target` is the table, this one or another.
+    /// Moves an entity to another partition, another table, or both. `stored` is the entity that was read, with its key
+    /// fields changed. `target` is the table to move it to, which may be this table.
     ///
-    /// No transaction spans two partitions. The entity is marked as moving, appears in its new
-    /// place, and disappears from its old one; in between, readers may see both, never neither.
-    /// Typed writers get a conflict meanwhile. On memory and the embedded store the entity has arrived
-    /// when the verb returns. On Azure all but the mark is done in the background, or by a worker that
-    /// knows the type.
+    /// A transaction cannot span two partitions. The entity is marked as moving, appears in its new place, and
+    /// disappears from its old one. In between, readers may see both, but never neither. Typed writers get a
+    /// conflict in the meantime. On memory and the embedded store, the entity has arrived when the verb returns. On
+    /// Azure, everything except the mark is done in the background, or by a worker that knows the type.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -78,13 +77,13 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_precondition_failed` if the entity changed since it was read, with `is_not_found` if it
-    /// is gone, with `is_conflict` if the entity is moving already or the source row of its last move is
-    /// still marked. Fails with `is_invalid` if a field changed that is neither in a key nor the time of a
-    /// dated table, or if the entity would stay where it is. Fails with `is_too_large` for a row of 252
-    /// properties, or of nearly 1 MiB: a move marks the row with one property more.
+    /// Fails with `is_precondition_failed` if the entity changed since it was read, with `is_not_found` if it is
+    /// gone, and with `is_conflict` if the entity is already moving or the source row of its last move is still
+    /// marked. Fails with `is_invalid` if a changed field is neither in a key nor the time of a dated table, or if
+    /// the entity would not move. Fails with `is_too_large` for a row of 252 properties or nearly 1 MiB, because a
+    /// move adds a property to mark the row.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
-        // Handles of dated tables stand for the table that the entity is in, and that it goes to.
+        // Handles of dated tables represent the entity's current table and its new one.
         let target_table = target.table_of_entity(stored)?;
         let source = self.table_of_stored(stored)?;
         if let (Some(dated), Some(period_of_table)) =
@@ -92,8 +91,7 @@ impl<E: TableEntity> Table<E> {
         {
             let reads_floor = self.client.outbox().guards.guard_holds(Guard::FloorRead);
             let target = (target_table.name.as_str(), reads_floor);
-            // Before the entity is marked: a table below the floor refuses the move while nothing
-            // has changed.
+            // Before the entity is marked: a table below the floor refuses the move while nothing has changed.
             create_dated_table(self.client.store(), E::SCHEMA, dated, period_of_table, target)
                 .await?;
         }
@@ -112,11 +110,11 @@ impl<E: TableEntity> Table<E> {
                 let error = Error::new(ErrorKind::Invalid, message);
                 return Err(place(error).at_keys(stored.partition_key(), stored.row_key()));
             }
-            // Inside one partition a move is one transaction.
+            // Within one partition, a move is a single transaction.
             let replaced = self.replace(stored).await?;
             return Ok(Moving { pending: replaced.pending_work().clone() });
         }
-        // A move goes by what it reads in both places, which has to be the newest.
+        // A move depends on what it reads in both places, which must be current.
         let what = "moves to another partition or table";
         self.client.store().require_strong_reads(what).map_err(place)?;
         self.has_arrived(stored).await.map_err(place)?;
@@ -137,8 +135,8 @@ impl<E: TableEntity> Table<E> {
             .map_err(|error| no_room_for_mark_error(error.without_operation()))?;
         let (client, table) = (self.client.clone(), self.name.clone());
         let partition_key = stored.partition_key().to_owned();
-        // The mark and the message are committed: if this task ends early, a worker carries the
-        // move on.
+        // The mark and the message are committed. If this task ends early, a worker continues the
+        // move.
         let moving = async move {
             let job = MoveJob {
                 outbox: client.outbox(),
@@ -152,7 +150,7 @@ impl<E: TableEntity> Table<E> {
             match job.finish_move(None).await? {
                 MoveOutcome::Moved => Ok(()),
                 MoveOutcome::Refused(error) => {
-                    // With the mark left, typed writers would get a conflict until a worker comes.
+                    // If the mark were kept, typed writers would get a conflict until a worker comes.
                     job.give_up_move().await?;
                     Err(error)
                 }
@@ -166,11 +164,11 @@ impl<E: TableEntity> Table<E> {
         Ok(Moving { pending: outbox.run_after_commit(Box::pin(moving)).await })
     }
 
-    /// Removes the mark of a move from an entity whose move nobody carries on: its message was refused
-    /// as not authentic, or is gone. Returns `false` if the entity is not there or not marked.
+    /// Removes the mark of a move from an entity whose move will not continue, because its message was refused as not
+    /// authentic or is gone. Returns `false` if the entity does not exist or is not marked.
     ///
-    /// A message of the move that is in the poison table does not matter: put back, it finds no mark
-    /// and ends. Where the entity has arrived at its target already, it is in both places afterwards.
+    /// A message of the move in the poison table does no harm: if it is put back, it finds no mark and ends. If the
+    /// entity has already arrived at its target, it is in both places afterwards.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -184,8 +182,8 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` while the move's message is open, and with `is_precondition_failed` if
-    /// the entity changed meanwhile.
+    /// Fails with `is_conflict` while the move's message is open, and with `is_precondition_failed` if the entity
+    /// changed in the meantime.
     pub async fn unlock(&self, point: Point<E>) -> Result<bool> {
         self.table_of_point(point.as_access())?.unlock_move_source(point).await
     }
@@ -198,7 +196,7 @@ impl<E: TableEntity> Table<E> {
         };
         let Some(id) = move_id(&stored.row)?.map(str::to_owned) else { return Ok(false) };
         let message = [MESSAGE, &*id].concat();
-        // While the message is open, a worker may carry the move on at any moment.
+        // While the message is open, a worker may continue the move at any time.
         if let Some(message) = store.read_row(at.with_row_key(&message)).await?
             && !StoredMessage::from_row(message)?.is_done
         {
@@ -215,8 +213,8 @@ impl<E: TableEntity> Table<E> {
         Ok(true)
     }
 
-    /// Signs a move for the values that the entity has when it is marked, with the keys of its scope and
-    /// of the target's.
+    /// Signs a move for the entity's values at the time when it is marked, with the keys of its scope and of the
+    /// target's.
     async fn sign_move(
         &self,
         partition_key: &str,
@@ -242,8 +240,7 @@ impl<E: TableEntity> Table<E> {
         sign_move(&outbox.codes, place, held, must).await
     }
 
-    /// Refuses an entity whose last move is not over: a change of the source row would not find it
-    /// any more.
+    /// Refuses an entity whose last move has not finished, which would no longer see changes to its source row.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
         let Some(MoveOrigin { id, from }) = MoveOrigin::from_target_row(stored.row())? else {
             return Ok(());
@@ -256,8 +253,8 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Adds to an `is_too_large` error that the mark of the move needs a property more, and how the caller can
-/// move the entity without it. Returns any other error unchanged.
+/// Adds to an `is_too_large` error that the move needs one more property for its mark, and how the caller can move the
+/// entity without it. Returns any other error unchanged.
 fn no_room_for_mark_error(error: Error) -> Error {
     if !error.is_too_large() {
         return error;

@@ -1,4 +1,4 @@
-//! Folds the rows of a partition into one struct: some fields hold one row, some hold many.
+//! Folds the rows of a partition into one struct, whose fields hold one row or many.
 
 use super::{RowMatch, Set, SetMember};
 use crate::{
@@ -7,21 +7,21 @@ use crate::{
     row::Row,
 };
 
-/// A struct that one query of a partition fills. `#[derive(EntitySet)]` implements it for structs.
+/// A struct that is filled by one query of a partition. Implemented by `#[derive(EntitySet)]` on structs.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a struct that folds a partition",
     note = "write `#[derive(EntitySet)]` on a struct with `#[table(one)]`, `#[table(many)]` and `#[table(other)]` fields"
 )]
 pub trait Aggregate: Set {
-    /// Whether the struct has a `#[table(other)]` field for rows that belong to no member.
+    /// Whether the struct has a `#[table(other)]` field for rows that do not belong to a member.
     const OTHER: bool;
 
     /// Builds the struct from the rows.
     ///
     /// # Errors
     ///
-    /// `is_not_found` if a `one` field has no row; `is_decode` if it has a second row, or if a row
-    /// does not fit; `is_unrecognized_entity` if a row belongs to no member.
+    /// Fails with `is_not_found` if a `one` field has no row, with `is_decode` if it has a second row or a row does
+    /// not fit, and with `is_unrecognized_entity` if a row does not belong to a member.
     fn fold(rows: &mut PartitionFold) -> Result<Self>;
 }
 
@@ -73,7 +73,7 @@ pub trait OneField: Sized {
     ///
     /// # Errors
     ///
-    /// Returns the error `missing()` if no row was found and the field is not an `Option`.
+    /// Fails with the error `missing()` if no row was found and the field is not an `Option`.
     fn from_found(
         found: Option<Stored<Self::Value>>,
         missing: impl FnOnce() -> Error,
@@ -122,7 +122,7 @@ pub trait ManyField: Sized {
     note = "write `Vec<DynamicEntity>`, or `Vec<Stored<DynamicEntity>>` for the rows with their ETags"
 )]
 pub trait OtherField {
-    /// Converts the rows of no member, in key order, to the field's value.
+    /// Converts the rows that do not belong to a member, in key order, to the field's value.
     fn from_others(found: Vec<Stored<DynamicEntity>>) -> Self;
 }
 
@@ -152,9 +152,8 @@ pub struct PartitionFold {
 }
 
 impl PartitionFold {
-    /// Separates the rows of a partition into those that belong to a member and others. Copies and
-    /// framework rows are skipped. A row that belongs to no member is kept for the `other` field,
-    /// or is an error if there is no such field.
+    /// Separates the rows of a partition into members' rows and others. Skips copies and framework rows. Keeps a row
+    /// that does not belong to a member for the `other` field, or fails if there is no such field.
     pub(crate) fn new<A: Aggregate>(partition_key: &str, rows: Vec<Row>) -> Result<Self> {
         let mut folding = Self {
             rows: Vec::new().into_iter(),
@@ -166,7 +165,7 @@ impl PartitionFold {
         for row in rows {
             match A::MEMBERS.match_row(&row)? {
                 Some(matched) if matched.is_primary() => matched_rows.push((row, matched)),
-                // A copy repeats the entity of its primary, which would count twice.
+                // A copy repeats its primary's entity, which would count twice.
                 Some(_) => {}
                 None if A::MEMBERS.skips_unmatched_row(&row, false)? => {}
                 None if A::OTHER => folding.set_row_aside(row)?,
@@ -177,7 +176,7 @@ impl PartitionFold {
         Ok(folding)
     }
 
-    /// Returns the next row that belongs to a member, and which member that is.
+    /// Returns the next row that belongs to a member, and the member.
     pub fn next_row(&mut self) -> Option<(Row, RowMatch)> {
         self.rows.next()
     }
@@ -187,8 +186,8 @@ impl PartitionFold {
         Ok(())
     }
 
-    /// Reads the value of a row. If the row does not fit its member and the aggregate has a field
-    /// `other`, adds the row to that field and returns `None`. Without that field, fails.
+    /// Reads the value of a row. If the row does not fit its member, adds it to the aggregate's `other` field and
+    /// returns `None`, or fails if there is no such field.
     fn read_value<M: SetMember>(
         &mut self,
         row: Row,
@@ -209,7 +208,7 @@ impl PartitionFold {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the field has a row already, or if the row does not fit.
+    /// Fails with `is_decode` if the field already has a row, or if the row does not fit.
     pub fn put_in_one<M: SetMember>(
         &mut self,
         slot: &mut Option<Stored<M>>,
@@ -234,7 +233,7 @@ impl PartitionFold {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row lacks a property of the entity, or holds one of another type.
+    /// Fails with `is_decode` if the row lacks a property of the entity, or has one of another type.
     pub fn put_in_many<M: SetMember>(
         &mut self,
         slot: &mut Vec<Stored<M>>,
@@ -244,7 +243,7 @@ impl PartitionFold {
         Ok(())
     }
 
-    /// Takes out the rows that belong to no member, for the `#[table(other)]` field.
+    /// Takes the rows that do not belong to a member, for the `#[table(other)]` field.
     pub fn take_rows_without_member(&mut self) -> Vec<Stored<DynamicEntity>> {
         std::mem::take(&mut self.others)
     }

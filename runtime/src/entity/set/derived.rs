@@ -1,6 +1,6 @@
-//! Defines functions that the generated code of sets and versions calls: shortcuts, and assertions
-//! that the compiler evaluates. The compiler reports a failed assertion at the token of the program
-//! that is wrong, with the panic's text as its message.
+//! Functions that the generated code of sets and versions calls: shortcuts, and assertions that the compiler
+//! evaluates. The compiler reports a failed assertion at the incorrect token of the program, with the panic's text
+//! as its message.
 
 use std::borrow::Cow;
 
@@ -19,12 +19,11 @@ pub const fn projection_schema<P: Projection>() -> &'static Schema {
     <P::Entity as TableEntity>::SCHEMA
 }
 
-/// Reads a projection from a row of the projection's entity. `matched` says which version wrote the row, and
-/// to which row family it belongs.
+/// Reads a projection from a row of the projection's entity. `matched` contains the row's version and row family.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, if the row does not fit.
+/// Fails with `is_decode` and the property's name if the row does not fit.
 pub fn read_projection<P: Projection>(row: &Row, matched: &RowMatch) -> Result<P> {
     read_matched::<P::Entity, P>(row, matched)
 }
@@ -34,7 +33,7 @@ pub fn home_table_of<E: TableEntity>(entity: &E) -> Cow<'static, str> {
     entity.home_table()
 }
 
-/// Fails the compilation of a set in which the rows of two members have one discriminator.
+/// Fails the compilation of a set in which rows of two members have the same discriminator.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
@@ -52,7 +51,7 @@ pub const fn assert_member_keys_apart(a: &Schema, b: &Schema, message: &'static 
     }
 }
 
-/// Fails the compilation of an entity whose `upgrade_from` names another entity type.
+/// Fails the compilation of an entity whose `upgrade_from` refers to another entity type.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
@@ -61,8 +60,8 @@ pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static 
     }
 }
 
-/// Fails the compilation of an entity if only one of it and its older version, the type in
-/// `upgrade_from`, is wide.
+/// Fails the compilation of an entity if it is wide and its older version, the type in `upgrade_from`, is not, or
+/// vice versa.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_same_width(older: &Schema, newer: &Schema, message: &'static str) {
@@ -71,7 +70,7 @@ pub const fn assert_same_width(older: &Schema, newer: &Schema, message: &'static
     }
 }
 
-/// Fails the compilation of an entity whose `upgrade_from` names a version that is not older.
+/// Fails the compilation of an entity whose `upgrade_from` refers to a version that is not older.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_older(older: &Schema, newer: &Schema, message: &'static str) {

@@ -14,11 +14,11 @@ use crate::{
     note = "write `#[derive(EntitySet)]` on an enum with one variant per entity, or on a struct with `#[table(one)]` and `#[table(many)]` fields"
 )]
 pub trait Set: Sized + Send + 'static {
-    /// The members of the set, with the tables by which a row's member is found.
+    /// The members of the set, with the tables for finding a row's member.
     const MEMBERS: &'static Members;
 }
 
-/// An enum with one variant per type of row. `#[derive(EntitySet)]` implements it for enums.
+/// An enum with one variant per type of row. Implemented by `#[derive(EntitySet)]` on enums.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an enum of entities",
     note = "write `#[derive(EntitySet)]` on an enum with one variant per entity"
@@ -28,26 +28,26 @@ pub trait EntitySet: Set + FromRow {
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, if the row does not fit.
+    /// Fails with `is_decode` and the property's name if the row does not fit.
     fn read(row: &Row, matched: &RowMatch) -> Result<Self>;
 
-    /// Reads the value from a row that belongs to no member, for the `other` variant. Returns
-    /// `None` if the set has no such variant.
+    /// Reads the value of the `other` variant from a row that does not belong to a member. Returns `None` if the
+    /// set has no such variant.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged row.
+    /// Fails with `is_corrupt` for a damaged row.
     fn other(row: &Row) -> Result<Option<Self>>;
 
     /// Returns the name of the type that the value holds.
     fn member_name(&self) -> &'static str;
 
-    /// Returns the properties that values are read from, or `None` if every property may be needed.
-    /// If `copies` is set, includes the properties that copies of the members have.
+    /// Returns the properties that values are read from, or `None` if any property may be needed. If `copies` is
+    /// set, includes the properties in copies of the members.
     fn set_columns(copies: bool) -> Option<Vec<String>>;
 }
 
-/// A type that a variant of a set can hold: an entity, or a projection of one.
+/// A type that a variant of a set can hold: an entity or a projection.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a member of a set",
     label = "neither an entity nor a projection",
@@ -57,24 +57,23 @@ pub trait SetMember: FromRow {
     /// The schema of the entity whose rows it is read from.
     const MEMBER: &'static Schema;
 
-    /// Reads the member from a row that belongs to it, in whichever version the row was written.
+    /// Reads the member from a row that belongs to it, whatever the row's version.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, if the row does not fit.
+    /// Fails with `is_decode` and the property's name if the row does not fit.
     fn read_matched(row: &Row, matched: &RowMatch) -> Result<Self>;
 
-    /// Reads the member and returns `wrap(member)`. Entities pass the member to `wrap` where they
-    /// build it, so that the compiler can build it in place and need not copy it.
+    /// Reads the member and returns `wrap(member)`. Entities pass the member to `wrap` where they build it, which
+    /// lets the compiler build it in place without a copy.
     #[doc(hidden)]
     #[inline]
     fn read_into<R>(row: &Row, matched: &RowMatch, wrap: impl FnOnce(Self) -> R) -> Result<R> {
         Self::read_matched(row, matched).map(wrap)
     }
 
-    /// Returns the properties that the member is read from, or `None` if every property may be
-    /// needed, for example because rows of older versions have other properties. If `copies` is
-    /// set, includes the properties that copies have.
+    /// Returns the properties that the member is read from, or `None` if any property may be needed, for example
+    /// because rows of older versions have other properties. If `copies` is set, includes the properties in copies.
     fn member_columns(copies: bool) -> Option<Vec<String>> {
         if Self::MEMBER.older.is_some() {
             return None;
@@ -116,7 +115,7 @@ pub trait OtherRow: Sized {
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged row.
+    /// Fails with `is_corrupt` for a damaged row.
     fn whole(row: &Row) -> Result<Self>;
 
     /// Returns the value as a [`DynamicEntity`].
@@ -148,8 +147,8 @@ pub trait Variant<M>: EntitySet {
 }
 
 impl<S: EntitySet> Stored<S> {
-    /// Converts the value of the set to the type `M` of one of its members. A verb such as
-    /// `replace` takes a stored member, not a stored set.
+    /// Converts the value of the set to the type `M` of one of its members. Verbs such as `replace` take a stored
+    /// member instead of a stored set.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -182,7 +181,7 @@ impl<S: EntitySet> Stored<S> {
     ///
     /// # Errors
     ///
-    /// `is_unrecognized_entity`, naming both types, if the row belongs to another member.
+    /// Fails with `is_unrecognized_entity` and both types' names if the row belongs to another member.
     pub fn narrow<M>(self) -> Result<Stored<M>>
     where
         S: Variant<M>,
@@ -239,11 +238,11 @@ fn short_name<M>() -> &'static str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// Reads a value of entity `E`, or of a projection of it, from a row that belongs to `E`.
+/// Reads a value of entity `E`, or of a projection of `E`, from a row that belongs to `E`.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, if the row does not fit.
+/// Fails with `is_decode` and the property's name if the row does not fit.
 #[inline]
 pub(crate) fn read_matched<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
     if matched.version() == E::SCHEMA.version {
@@ -262,19 +261,18 @@ fn read_older_version<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch)
 
 /// The result of reading a row for a query of a set.
 pub(crate) enum ResolvedRow<S> {
-    /// An item of the set, and which member the row belongs to, if any.
+    /// An item of the set, and the member that the row belongs to, if any.
     Item(S, Option<RowMatch>),
     /// A row that the set does not return: a copy or a framework row.
     Hidden,
 }
 
-/// Reads a row as the variant of the set that it belongs to. Copies are returned only if `copies`
-/// is set.
+/// Reads a row as the variant of the set that it belongs to. Copies are only returned if `copies` is set.
 ///
 /// # Errors
 ///
-/// `is_unrecognized_entity` for a row whose type is no variant of the set, if the set has no
-/// `other` variant; `is_decode` for a row that has a variant's type and does not fit it.
+/// Fails with `is_unrecognized_entity` for a row of a type without a variant, if the set has no `other` variant.
+/// Fails with `is_decode` for a row of a variant's type that does not fit it.
 pub(crate) fn read_set_item<S: EntitySet>(row: &Row, copies: bool) -> Result<ResolvedRow<S>> {
     let Some(matched) = S::MEMBERS.match_row(row)? else {
         let is_hidden = S::MEMBERS.skips_unmatched_row(row, copies)?;
@@ -295,16 +293,16 @@ pub(crate) fn read_set_item<S: EntitySet>(row: &Row, copies: bool) -> Result<Res
     }
 }
 
-/// Reads the item of a row that must belong to the set. Unlike `read_set_item`, reads copies and
-/// hides no row. `FromRow` of a derived set calls it.
+/// Reads the item of a row that must belong to the set. Unlike `read_set_item`, it reads copies and hides no rows.
+/// Called by `FromRow` of a derived set.
 ///
 /// # Errors
 ///
-/// Fails like `read_set_item`, and with `is_unrecognized_entity` for a row of the library.
+/// Fails as `read_set_item` does, and with `is_unrecognized_entity` for a row of the library.
 #[inline]
 pub fn read_required_set_item<S: EntitySet>(row: &Row) -> Result<S> {
     let Some(matched) = S::MEMBERS.match_row(row)? else { return read_unmatched(row) };
-    // A single local that is returned on every path is built directly in the caller's memory.
+    // A single local variable that is returned on every path is built directly in the caller's memory.
     let mut read = S::read(row, &matched);
     if let Err(error) = &read {
         read = read_misfit_as_other(row, &matched, error.clone());
@@ -312,15 +310,15 @@ pub fn read_required_set_item<S: EntitySet>(row: &Row) -> Result<S> {
     read
 }
 
-/// Reads a row of no member as the `other` variant.
+/// Reads a row that does not belong to a member as the `other` variant.
 #[cold]
 fn read_unmatched<S: EntitySet>(row: &Row) -> Result<S> {
     let other = if S::MEMBERS.skips_unmatched_row(row, true)? { None } else { S::other(row)? };
     other.ok_or_else(|| S::MEMBERS.unrecognized_error(row))
 }
 
-/// Reads a row as the `other` variant, after reading it as its member has failed with `error`.
-/// Returns `error` if the set has no such variant, or if `error` is not `is_decode`.
+/// Reads a row as the `other` variant, after reading it as its member failed with `error`. Returns `error` if the
+/// set has no such variant, or if `error` is not `is_decode`.
 #[cold]
 fn read_misfit_as_other<S: EntitySet>(row: &Row, matched: &RowMatch, error: Error) -> Result<S> {
     if !error.is_decode() {

@@ -1,6 +1,5 @@
-//! Recognises rows by the form of their keys, for members of a set without a discriminator
-//! property. The compiler sorts the forms by the literal that RowKeys begin with, so that a binary
-//! search finds a row's form.
+//! Recognises rows by the form of their keys, for members of a set without a discriminator property. The compiler
+//! sorts the forms by the literal at the beginning of RowKeys, which allows a binary search.
 
 #![allow(clippy::indexing_slicing, reason = "evaluated by the compiler only")]
 
@@ -10,16 +9,16 @@ use crate::{
     row::Row,
 };
 
-/// The form of the keys of one row family of a member whose rows are recognised by their keys.
+/// The key form of one row family of a member whose rows are recognised by their keys.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyForm {
-    /// The literal that RowKeys of the row family begin with.
+    /// The literal at the beginning of the row family's RowKeys.
     prefix: &'static str,
     /// Index of the member in the set.
     pub(super) member: usize,
     pub(super) version: u32,
     pub(super) family: Option<&'static Family>,
-    /// Index of the closest form before this one whose prefix this form's prefix begins with.
+    /// Index of the closest earlier form whose prefix is a prefix of this form's prefix.
     before: Option<usize>,
 }
 
@@ -112,13 +111,12 @@ const fn begins_with(text: &[u8], prefix: &[u8]) -> bool {
     true
 }
 
-/// Finds the form of a row's keys. The row families of a set never share a key, so at most one form
-/// fits.
+/// Finds the form of a row's keys. The row families of a set never share a key, so at most one form matches.
 ///
-/// Forms are sorted by prefix. The search begins at the last form whose prefix is not above the
-/// RowKey, and goes on through `KeyForm::before`, the closest earlier form whose prefix is a prefix
-/// of the current one. This meets every form that can fit: any prefix of the RowKey sorts before
-/// all longer ones, and all forms in between begin with it.
+/// Forms are sorted by prefix. The search starts at the last form whose prefix is not above the RowKey, and
+/// continues through `KeyForm::before`, the closest earlier form whose prefix is a prefix of the current one. It
+/// checks every form that can match: any prefix of the RowKey sorts before all longer ones, and all forms in
+/// between begin with it.
 pub(super) fn find_key_form(forms: &'static [KeyForm], row: &Row) -> Option<&'static KeyForm> {
     let row_key = row.row_key();
     let mut at = forms.partition_point(|form| form.prefix <= row_key).checked_sub(1);

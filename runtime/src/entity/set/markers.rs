@@ -1,5 +1,5 @@
-//! Recognises rows by their discriminator. The compiler fills a hash table with all discriminator
-//! values of a set, so that the number of members does not slow the search down.
+//! Recognises rows by their discriminator. The compiler fills a hash table with all discriminator values of a set,
+//! so the number of members does not slow down the search.
 
 #![allow(clippy::indexing_slicing, reason = "evaluated by the compiler only")]
 
@@ -18,8 +18,8 @@ pub struct TypeMarker {
     key: u64,
     /// Index of the member in the set.
     pub(super) member: usize,
-    /// Index of the first member with the same discriminator property as this member. A search by
-    /// that property accepts only markers with this index.
+    /// Index of the first member with the same discriminator property as this member. A search by that property
+    /// only accepts markers with this index.
     pub(super) asked: usize,
     pub(super) version: u32,
     pub(super) family: Option<&'static Family>,
@@ -33,7 +33,7 @@ const fn has_marker(schema: &Schema, family: &Family) -> bool {
     matches!(schema.discriminator, Discriminator::Property(_)) && family.is_primary_or_copy()
 }
 
-/// Returns the number of slots of the hash table. More than half of them stay free.
+/// Returns the number of slots of the hash table, more than half of which stay free.
 pub const fn marker_hash_table_len(members: &[&Schema]) -> usize {
     (2 * count_markers(members) + 1).next_power_of_two()
 }
@@ -57,8 +57,7 @@ const fn count_markers(members: &[&Schema]) -> usize {
     count
 }
 
-/// Builds the hash table of discriminator values. Each stands in the first free slot from its hash
-/// on.
+/// Builds the hash table of discriminator values. Each value is in the first free slot from its hash on.
 pub const fn build_marker_table<const SLOTS: usize>(
     members: &[&'static Schema],
 ) -> [TypeMarker; SLOTS] {
@@ -91,8 +90,8 @@ pub const fn build_marker_table<const SLOTS: usize>(
     markers
 }
 
-/// Returns the index of the first member whose rows store their type in the property that the rows
-/// of `schema` use, or the number of members if those rows are recognised by their keys.
+/// Returns the index of the first member whose rows store their type in the same property as the rows of `schema`.
+/// Returns the number of members if those rows are recognised by their keys.
 const fn first_member_with_property(members: &[&Schema], schema: &Schema) -> usize {
     let Discriminator::Property(name) = schema.discriminator else { return members.len() };
     let mut at = 0;
@@ -107,11 +106,11 @@ const fn first_member_with_property(members: &[&Schema], schema: &Schema) -> usi
     at
 }
 
-/// Combines the last bytes of a text and its length in one number.
+/// Combines the last bytes of a text and its length into one number.
 #[inline]
 const fn search_key_of_text(bytes: &[u8]) -> u64 {
-    // Values of one type begin alike (`Employee`, `Employee.v2`, `Employee#ByEmail`) and end
-    // differently.
+    // Values of one type have the same beginning (`Employee`, `Employee.v2`, `Employee#ByEmail`) and different
+    // ends.
     let end = match bytes.last_chunk::<8>() {
         Some(end) => u64::from_le_bytes(*end),
         None => {
@@ -126,7 +125,7 @@ const fn search_key_of_text(bytes: &[u8]) -> u64 {
     end.rotate_left(8) ^ bytes.len() as u64
 }
 
-/// Returns the slot at which the search for a key begins, in a table whose size is a power of two.
+/// Returns the slot where the search for a key begins, in a table whose size is a power of two.
 #[inline]
 const fn slot_of_search_key(key: u64, slots: usize) -> usize {
     let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -143,7 +142,7 @@ pub(super) fn find_marker(
     let mut slot = slot_of_search_key(key, markers.len().max(1));
     loop {
         let marker = markers.get(slot)?;
-        // The text of a free slot is empty and equals an empty value, so the family is asked too.
+        // The text of a free slot is empty and equals an empty value, so the family is checked too.
         if marker.key == key
             && are_short_texts_equal(marker.text.as_bytes(), text)
             && marker.family.is_some()
@@ -160,7 +159,7 @@ pub(super) fn find_marker(
 #[inline]
 pub(super) fn are_short_texts_equal(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
-        // Two chunks of 8 bytes cover every text of 8 to 16 bytes, where they may overlap.
+        // Two chunks of 8 bytes, which may overlap, cover every text of 8 to 16 bytes.
         (Some(first), Some(other)) if a.len() <= 16 => {
             a.len() == b.len() && first == other && a.last_chunk::<8>() == b.last_chunk()
         }

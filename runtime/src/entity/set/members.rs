@@ -1,4 +1,4 @@
-//! Decides which member of a set a row belongs to.
+//! Determines which member of a set a row belongs to.
 
 use super::{forms, forms::KeyForm, markers, markers::TypeMarker};
 use crate::{
@@ -9,25 +9,24 @@ use crate::{
     row::Row,
 };
 
-/// The members of a set, with the tables by which a row's member is found.
+/// The members of a set, with the tables for finding a row's member.
 #[derive(Debug)]
 pub struct Members {
     set: &'static str,
     schemas: &'static [&'static Schema],
-    /// The discriminator property of the first member. It is empty if the member is recognised by
-    /// its keys.
+    /// The discriminator property of the first member. Empty if the member is recognised by its keys.
     first_asked: &'static str,
     markers: &'static [TypeMarker],
     forms: &'static [KeyForm],
 }
 
-/// The member and row family that a row belongs to, and the version that wrote it.
+/// The member and row family that a row belongs to, and the version that wrote the row.
 #[derive(Debug, Clone, Copy)]
 pub struct RowMatch {
     member: usize,
     version: u32,
-    /// Byte offset in the row from which [`Row::properties_from`] reads the properties. It is the
-    /// end of the discriminator if `match_row` found it as the first property, else 0.
+    /// The byte offset in the row from which [`Row::properties_from`] reads the properties. It is the end of the
+    /// discriminator if `match_row` found that as the first property, otherwise 0.
     pub(super) from: u32,
     family: &'static Family,
 }
@@ -43,7 +42,7 @@ impl RowMatch {
         self.version
     }
 
-    /// Returns the row family of the row, in the version that wrote it.
+    /// Returns the family of the row in the version that wrote it.
     pub fn family(&self) -> &'static Family {
         self.family
     }
@@ -90,13 +89,13 @@ impl Members {
         self.schemas.get(matched.member).map_or(self.set, |schema| schema.entity)
     }
 
-    /// Returns the table of the first member. Rows that belong to no member are written there, too.
+    /// Returns the table of the first member. Rows that do not belong to a member are also written there.
     pub fn table(&self) -> &'static str {
         self.schemas.first().map_or("", |schema| schema.table)
     }
 
-    /// Returns the properties that every query has to select: those by which the type of a row is
-    /// recognised, and those with the time from which a row is over.
+    /// Returns the properties that every query must select: the properties for recognising a row's type, and the
+    /// properties with the time of expiry.
     pub fn always_selected_columns(&self) -> Vec<String> {
         let schemas: &'static [&'static Schema] = self.schemas;
         let expiry = schemas.iter().flat_map(|schema| schema.expiry_properties());
@@ -122,11 +121,11 @@ impl Members {
         })
     }
 
-    /// Finds the member that a row belongs to, by its discriminator or else by its keys. Returns
-    /// `None` if it belongs to none.
+    /// Finds the member that a row belongs to by its discriminator, or else by its keys. Returns `None` if it does
+    /// not belong to any.
     #[inline]
     pub(crate) fn match_row(&self, row: &Row) -> Result<Option<RowMatch>> {
-        // Derived code writes the discriminator as the first property.
+        // Derived code writes the discriminator first.
         let mut properties = row.properties();
         if let Some((name, EdmType::String, text)) = properties.next_undecoded()?
             && markers::are_short_texts_equal(name, self.first_asked.as_bytes())
@@ -145,8 +144,7 @@ impl Members {
         self.search_all(row)
     }
 
-    /// Finds the member of a row whose first property is not its discriminator. Other programs can
-    /// write rows so.
+    /// Finds the member of a row whose first property is not its discriminator. Other programs may write such rows.
     fn search_all(&self, row: &Row) -> Result<Option<RowMatch>> {
         let mut asked = "";
         for (at, schema) in self.schemas.iter().enumerate() {
@@ -154,8 +152,8 @@ impl Members {
             if name == asked {
                 continue;
             }
-            // It suffices to skip direct repetitions: a later one matches no marker, because
-            // markers name the first member that has the property.
+            // It is enough to skip direct repetitions. A later one matches no marker, because markers contain the
+            // first member with the property.
             asked = name;
             if let Some(ValueRef::String(text)) = row.get(name)?
                 && let Some(matched) = self.match_by_marker(at, text)
@@ -186,8 +184,8 @@ impl Members {
         (marker.version == 1).then_some(marker)
     }
 
-    /// Finds the member of a row by its keys, among the members without a discriminator property. Returns
-    /// `None` for a row of the framework too.
+    /// Finds the member of a row by its keys, among the members without a discriminator property. Also returns
+    /// `None` for a row of the library.
     fn match_by_keys(&self, row: &Row) -> Option<RowMatch> {
         let KeyForm { member, version, family, .. } = *forms::find_key_form(self.forms, row)?;
         Some(RowMatch { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))
@@ -198,8 +196,8 @@ impl Members {
         self.schemas.iter().any(|schema| schema.is_wide())
     }
 
-    /// Returns the wide member to which a row belongs as a part of an entity, with the member's
-    /// index in the set. Returns `None` if the row is no such part.
+    /// Returns the wide member that a row belongs to as a part of an entity, with the member's index in the set.
+    /// Returns `None` if the row is not such a part.
     pub(crate) fn wide_member_of(&self, row: &Row) -> Option<(usize, &'static Schema)> {
         let schemas: &'static [&'static Schema] = self.schemas;
         let wide = schemas.iter().copied().enumerate().filter(|(_, schema)| schema.is_wide());
@@ -212,7 +210,7 @@ impl Members {
         wide.find(is_part).map(|(at, schema, _)| (at, schema))
     }
 
-    /// Returns whether a set skips a row that belongs to no member: a framework row, or a copy
+    /// Returns whether a set skips a row that does not belong to a member. It skips framework rows, and copies
     /// unless `copies` is set.
     pub(crate) fn skips_unmatched_row(&self, row: &Row, copies: bool) -> Result<bool> {
         if is_framework(row) {
@@ -226,7 +224,7 @@ impl Members {
             .any(|name| matches!(row.get(name), Ok(Some(ValueRef::String(text))) if is_copy(text))))
     }
 
-    /// Returns the error for a row that belongs to no member.
+    /// Returns the error for a row that does not belong to a member.
     pub fn unrecognized_error(&self, row: &Row) -> Error {
         let mut error = None;
         for name in self.discriminator_properties() {
@@ -247,7 +245,7 @@ impl Members {
                 Some(found) => unknown.of_type(found),
                 None => unknown,
             });
-            // A row says its type in one property, so the first one that it has decides.
+            // A row has its type in one property, so the first one that exists decides.
             break;
         }
         let error = error.unwrap_or_else(|| {
@@ -281,8 +279,8 @@ fn marker_of_first_version(marker: &str) -> Option<String> {
     Some([first.strip_suffix(".v1")?, copy].concat())
 }
 
-/// Returns whether a discriminator has the form of a copy's, such as `Employee#ByEmail`: a type,
-/// `#`, and an index name that is a Rust identifier.
+/// Returns whether a discriminator has the form of a copy's, such as `Employee#ByEmail`: a type, `#`, and the name
+/// of an index, which is a Rust identifier.
 fn is_copy(marker: &str) -> bool {
     marker.split_once('#').is_some_and(|(entity, index)| {
         !entity.is_empty()
@@ -317,7 +315,7 @@ pub(crate) const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
     false
 }
 
-/// Returns the row family of all parts of a wide entity; none for an entity that is one row.
+/// Returns the row family of all parts of a wide entity, or none if the entity is not wide.
 const fn parts_of(schema: &Schema) -> &[Family] {
     match schema.part_rows {
         Some(parts) => std::slice::from_ref(parts),
@@ -340,8 +338,8 @@ const fn any_keys_meet(a: &[Family], b: &[Family]) -> bool {
     false
 }
 
-/// Returns whether rows of two entities have one EntityType, even if they store it in different
-/// discriminator properties. Entities recognised by their keys never do.
+/// Returns whether rows of two entities have the same EntityType, even in different discriminator properties.
+/// Entities that are recognised by their keys never do.
 pub(crate) const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(_), Discriminator::Property(_)) => {
@@ -351,8 +349,8 @@ pub(crate) const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
     }
 }
 
-/// Returns whether two schemas have one EntityType, versions aside, in one discriminator property, as all
-/// versions of a type must have.
+/// Returns whether two schemas have the same EntityType, regardless of version, in the same discriminator property,
+/// as all versions of a type must have.
 pub(crate) const fn have_same_discriminator_value(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(first), Discriminator::Property(second)) => {

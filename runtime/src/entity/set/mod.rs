@@ -1,4 +1,4 @@
-//! Defines sets of entities, what `#[derive(EntitySet)]` implements, and how a row finds its type.
+//! Sets of entities: what `#[derive(EntitySet)]` implements, and how the type of a row is found.
 
 pub(crate) mod forms;
 pub(crate) mod markers;
