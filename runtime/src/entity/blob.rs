@@ -57,7 +57,7 @@ enum Content {
 #[derive(Debug)]
 pub(crate) struct UploadedBlob {
     name: Arc<str>,
-    /// The latest time at which a row may begin to point to the blob.
+    /// The latest time for a row to begin pointing to the blob.
     row_write_deadline: Deadline,
     is_taken: AtomicBool,
 }
@@ -74,7 +74,7 @@ impl UploadedBlob {
         !self.is_taken.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns the latest time at which a row may begin to point to the blob.
+    /// Returns the latest time for a row to begin pointing to the blob.
     pub(crate) fn row_write_deadline(&self) -> &Deadline {
         &self.row_write_deadline
     }

@@ -134,7 +134,7 @@ impl<E: TableEntity> KeyRef<E> {
         Ok(reference)
     }
 
-    /// Returns the path at which the entity can be read.
+    /// Returns the path to the referenced entity.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

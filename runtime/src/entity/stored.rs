@@ -154,9 +154,9 @@ impl<T> Stored<T> {
         self.row.row_key()
     }
 
-    /// Returns where the value was read: [`Location::Secondary`] only for a client that reads an account's
-    /// secondary region, `Client::azure_reader`. Such a value may lack the last minutes; a write of it with
-    /// the client of the primary fails with `is_precondition_failed` if it does.
+    /// Returns where the value was read. This is [`Location::Secondary`] only for a client that reads an account's
+    /// secondary region (`Client::azure_reader`). Such a value may be a few minutes old. If it is outdated, writing
+    /// it with the primary's client fails with `is_precondition_failed`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -177,7 +177,7 @@ struct CommitState<'s> {
     /// The combined needs of the changes.
     needs: Needs,
     extra_rows: &'s ExtraRows,
-    /// The latest time at which the transaction may be sent, if there is a limit.
+    /// The latest time for sending the transaction, if there is a limit.
     deadline: Option<&'s Deadline>,
     /// Holds the claims of a commit that failed because of one change, for the commit of the other changes.
     kept: Option<&'s KeptClaims>,
@@ -318,7 +318,7 @@ async fn try_commit_once(
 }
 
 /// Writes what must exist before the rows of the transaction: blobs and expiry markers. Returns the effects with
-/// the names of the blobs, and the latest time at which the transaction may be sent.
+/// the names of the blobs, and the latest time for sending the transaction.
 async fn write_before_rows(
     outbox: &Outbox,
     table: &str,

@@ -17,11 +17,11 @@ use crate::{
     timers,
 };
 
-/// The latest time at which a request to another partition may begin, as a consequence of one read or commit of a
+/// The latest time for starting a request to another partition, as a consequence of one read or commit of a
 /// primary.
 #[derive(Debug, Clone)]
 pub(crate) struct WriteDeadline {
-    /// The latest time at which a request may begin. `None` if a simulation disables [`Guard::WriteDeadline`].
+    /// The latest time for starting a request. `None` if a simulation disables [`Guard::WriteDeadline`].
     last_moment: Option<Deadline>,
     request_timeout: Duration,
     /// Whether a timer ends a request that is not answered.
@@ -46,7 +46,7 @@ impl WriteDeadline {
         }
     }
 
-    /// Returns the latest time at which a request may begin. A batch carries it, and the backend checks it again
+    /// Returns the latest time for starting a request. A batch carries it, and the backend checks it again
     /// right before it sends the batch, because the program may have been suspended after the first check. Returns
     /// `None` only if a simulation disables [`Guard::WriteDeadline`].
     pub(crate) fn batch_deadline(&self) -> Option<&Deadline> {

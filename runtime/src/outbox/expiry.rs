@@ -33,7 +33,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(3600);
 /// The number of markers that are written concurrently.
 const MARKERS_AT_ONCE: usize = 32;
 
-/// The maximum time for which a transaction may rely on markers.
+/// How long a transaction may rely on markers at most.
 const MAX_RELIANCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Writes the markers for the rows in some effects, unless this client knows that they exist. Returns the deadline

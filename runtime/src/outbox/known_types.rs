@@ -19,7 +19,7 @@ pub(crate) struct KnownTypes(RwLock<Vec<&'static Schema>>);
 impl KnownTypes {
     /// Adds a version of a type, unless it is known.
     pub(crate) fn add_type(&self, schema: &'static Schema) {
-        // Most calls add a known type, for which a read lock is enough.
+        // Most calls add a known type and only need a read lock.
         let is_known =
             |types: &[&'static Schema]| types.iter().any(|known| known.is_same_type(schema));
         if is_known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {

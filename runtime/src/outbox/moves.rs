@@ -1,5 +1,5 @@
-//! Carries a moving entity to its target. The writer does this right after it began the move; any
-//! worker may do it too, and several at once.
+//! Carries a moving entity to its target. The writer does this right after it began the move. Any worker may do it
+//! too, even several at the same time.
 
 use std::sync::Arc;
 
@@ -34,16 +34,15 @@ use crate::{
     },
 };
 
-/// How a move ended.
+/// The outcome of a move.
 #[derive(Debug)]
 pub(crate) enum MoveOutcome {
     /// The entity is at the target.
     Moved,
-    /// The target refuses the entity for good. The entity stays at the source, locked until the
-    /// move is given up.
+    /// The target permanently refuses the entity. The entity stays at the source, locked until the move is given up.
     Refused(Error),
-    /// The entity at the source is not the one that the move was signed for, or the move was not
-    /// signed with the keys. Nothing was written.
+    /// The entity at the source is not the one that the move was signed for, or the move was not signed with the keys.
+    /// Nothing was written.
     NotAuthentic,
     /// The move failed with an error that counts towards the poison table.
     Counted(Error),
@@ -54,16 +53,16 @@ pub(crate) enum MoveOutcome {
 pub(crate) enum MoveSource {
     /// The entity does not exist, or is not marked with this move's id.
     Gone,
-    /// The entity, decrypted and verified, and the deadline of writes that follow from this read.
+    /// The decrypted and verified entity, and the deadline of writes that follow from this read.
     Found(WriteDeadline, Box<Row>),
-    /// The entity is verified, but the key of the target's scope cannot be had and may be lost for
-    /// good. The move cannot go on; it may be given up within the deadline.
+    /// The entity is verified, but the key of the target's scope is not available and may be permanently lost. The move
+    /// cannot continue. It may be given up within the deadline.
     TargetKeyMissing(WriteDeadline, Error),
-    /// The move must not go on, for this reason.
+    /// The move must not continue, for this reason.
     Fault(WorkRefusal),
 }
 
-/// One move: the entity at the source is marked with the move's id.
+/// A move. The entity at the source is marked with the move's id.
 #[derive(Debug)]
 pub(crate) struct MoveJob<'a> {
     pub(crate) outbox: &'a Arc<Outbox>,
@@ -76,10 +75,10 @@ pub(crate) struct MoveJob<'a> {
 }
 
 impl MoveJob<'_> {
-    /// Makes the remaining steps of the move: writes the target, then deletes the source. `first`
-    /// is the result of a read of the source that the caller has made already.
+    /// Takes the remaining steps of the move: writes the target, then deletes the source. `first` is the caller's
+    /// read of the source, if it has made one.
     pub(crate) async fn finish_move(&self, first: Option<MoveSource>) -> Result<MoveOutcome> {
-        // The caller's reading serves the first attempt; later ones read the source again.
+        // The first attempt uses the caller's read. Later ones read the source again.
         let mut first = first;
         let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
             let found = first.take();
@@ -93,7 +92,7 @@ impl MoveJob<'_> {
             }
         });
         match moved.await {
-            // A scope whose keys were destroyed would keep the entity locked for ever.
+            // Otherwise, a scope with destroyed keys would keep the entity locked forever.
             Err(error) if is_key_gone(&error) => Ok(MoveOutcome::Counted(error)),
             moved => moved?.ok_or_else(|| {
                 let message = "the entity kept changing while it was moved";
@@ -104,7 +103,7 @@ impl MoveJob<'_> {
 
     async fn run_steps_once(&self, found: MoveSource) -> Result<Attempt<MoveOutcome>> {
         let done = |outcome| Ok(Attempt::Done(outcome));
-        // One deadline for both writes: it started before the source was read.
+        // One deadline for both writes, started before the source was read.
         let (deadline, source) = match found {
             MoveSource::Gone => return done(MoveOutcome::Moved),
             MoveSource::Found(deadline, source) => (deadline, source),
@@ -117,41 +116,41 @@ impl MoveJob<'_> {
             }
             MoveSource::Fault(WorkRefusal::Passes(error)) => return Err(error),
         };
-        // The target before the source: a process that dies in between leaves the entity in both
-        // places, never in none.
+        // Write the target before deleting the source. If the process dies in between, the entity is in both
+        // places instead of neither.
         match self.write_target(&deadline, &source).await {
             Ok(()) => {}
             Err(TargetError::Refused(error)) => return done(MoveOutcome::Refused(error)),
             Err(TargetError::Failed(error)) => return Err(error),
         }
-        // Only the version that was carried over is deleted. If the source has changed since, the next
-        // attempt carries the change over too.
+        // Only delete the version that was carried over. If the source has changed since, the next attempt
+        // carries the change over too.
         match self.delete_source(&deadline, &source).await {
             Ok(()) => done(MoveOutcome::Moved),
             Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
-            // Another worker made this step.
+            // Another worker took this step.
             Err(error) if error.is_not_found() => done(MoveOutcome::Moved),
             Err(error) => Err(error),
         }
     }
 
-    /// Gives the move up: inserts a tombstone at the target, so that the entity cannot arrive, and
-    /// unlocks the source. If the entity has arrived, finishes the move instead. Does nothing for a
-    /// move that is not authentic.
+    /// Gives the move up: inserts a tombstone at the target, which keeps the entity from arriving, and unlocks the
+    /// source. If the entity has already arrived, finishes the move instead. Does nothing for a move that is not
+    /// authentic.
     pub(crate) async fn give_up_move(&self) -> Result<()> {
-        // Verified here too: the mark that leads here may be forged with the rest of the message.
+        // Verify here too: the mark that leads here may be forged together with the message.
         let deadline = match self.read_source(Guard::VerifiedFirst).await? {
-            // Without the target's keys the entity would stay locked for ever.
+            // Without the target's keys, the entity would stay locked forever.
             MoveSource::Found(deadline, _) | MoveSource::TargetKeyMissing(deadline, _) => deadline,
             MoveSource::Fault(WorkRefusal::Passes(error)) => return Err(error),
-            // The source is already unlocked or deleted, or may not be touched.
+            // The source is already unlocked or deleted, or must not be touched.
             MoveSource::Gone
             | MoveSource::Fault(WorkRefusal::NotAuthentic | WorkRefusal::Counts(_)) => {
                 return Ok(());
             }
         };
-        // Unlocked without a tombstone, the entity could still arrive by a carrier that is slow, and
-        // then be in both places.
+        // If it were unlocked without a tombstone, a slow carrier could still make the entity arrive, and it would
+        // be in both places.
         if self.insert_tombstone_at_target(deadline).await? {
             return self.unlock_source().await;
         }
@@ -162,20 +161,20 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Inserts a tombstone at the target. Returns `false` if a receipt is there, so that the entity
-    /// may have arrived.
+    /// Inserts a tombstone at the target. Returns `false` if there is a receipt, which means that the entity may
+    /// have arrived.
     async fn insert_tombstone_at_target(&self, deadline: WriteDeadline) -> Result<bool> {
         let MoveMessage { to_table, to_partition, .. } = self.message;
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
         if !self.outbox.guards.guard_holds(Guard::Tombstone) {
-            // Without the tombstone a slow carrier could insert the entity after this read.
+            // Without the tombstone, a slow carrier could insert the entity after this read.
             return Ok(self.outbox.store.row_if_table_exists(receipt).await?.is_none());
         }
         let tombstone = insert_tombstone(to_partition, &self.message_identity())?;
         let insert = || deadline.write_unsealed(&self.outbox.store, to_table, tombstone.clone());
         let inserted = match insert().await {
-            // A carrier that is slow would create a dated table, and insert the entity after this.
+            // A slow carrier could create the dated table later and insert the entity.
             Err(error) if error.is_table_missing() && self.create_target_table().await? => {
                 insert().await
             }
@@ -185,17 +184,17 @@ impl MoveJob<'_> {
             Ok(_) => Ok(true),
             Err(error) if error.row_exists() => {
                 let found = self.outbox.store.row_if_table_exists(receipt).await?;
-                // This move's own tombstone of an earlier attempt counts.
+                // This move's own tombstone from an earlier attempt is enough.
                 Ok(found.as_ref().is_none_or(|found| self.is_own_tombstone(found)))
             }
-            // The target takes nothing: no entity can arrive there either.
+            // The target accepts nothing, so no entity can arrive there either.
             Err(error) if error.retry_chance() == RetryChance::Never => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    /// Creates the target's table if it is a dated table. Returns `false` if it is not, or is below the floor:
-    /// then no carrier of the move can create it either.
+    /// Creates the target's table if it is a dated table. Returns `false` if it is not one, or is below the floor.
+    /// No carrier of the move can create it in these cases either.
     async fn create_target_table(&self) -> Result<bool> {
         match create_table_of_period(self.outbox, self.schema, &self.message.to_table).await {
             Err(error) if error.is_table_missing() => Ok(false),
@@ -208,23 +207,22 @@ impl MoveJob<'_> {
         is_own.unwrap_or(false) && is_tombstone(receipt).unwrap_or(false)
     }
 
-    /// Removes the move's mark from the entity at the source. Does nothing if the mark is not this
-    /// move's.
+    /// Removes the move's mark from the entity at the source. Does nothing if the mark belongs to another move.
     async fn unlock_source(&self) -> Result<()> {
         let Some(source) = self.read_sealed_source().await? else { return Ok(()) };
-        // Unlocked before, or marked by another move since.
+        // Already unlocked, or marked by another move since.
         if !matches!(move_id(&source.row), Ok(Some(id)) if id == self.id) {
             return Ok(());
         }
         let unlocked = if self.schema.sealed || self.schema.is_wide() {
-            // The seal covers the mark, and the parts of a wide entity are written together. A row that
-            // does not open keeps its mark.
+            // The seal covers the mark, and the parts of a wide entity are written together. A row that cannot be
+            // decrypted keeps its mark.
             let source = self.decrypt_source(&source).await?;
             let effect = plan_mark_removal(self.schema, &source)?;
             let deadline = self.outbox.start_deadline();
             self.commit(&deadline, self.table, effect, &ExtraRows::default()).await
         } else {
-            // A merge of one property suffices where no seal covers the row.
+            // Without a seal over the row, a merge of one property is enough.
             self.outbox
                 .store
                 .apply(&Batch::single(self.table, remove_mark(&source.row)?)?)
@@ -243,7 +241,7 @@ impl MoveJob<'_> {
         MessageIdentity::in_partition(self.table, self.partition_key, self.id, case)
     }
 
-    /// Returns the source and target of the move, over which its codes are made.
+    /// Returns the source and target of the move, which its codes cover.
     fn move_place(&self) -> MoveIdentity<'_> {
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = self.message;
         let to = RowAt::new(to_table, to_partition, to_row);
@@ -255,11 +253,10 @@ impl MoveJob<'_> {
         RowAt::new(self.table, self.partition_key, &self.message.row_key)
     }
 
-    /// Reads the entity at the source, decrypts it, and verifies that a program with the keys asked
-    /// to move it. Returns the fault if the verification fails. A simulation that leaves out `guard`
-    /// skips the verification.
+    /// Reads the entity at the source, decrypts it, and verifies that a program with the keys requested the move.
+    /// Returns the fault if the verification fails. A simulation without `guard` skips the verification.
     pub(crate) async fn read_source(&self, guard: Guard) -> Result<MoveSource> {
-        // The deadline starts before the read that all later writes follow from.
+        // The deadline starts before the read on which all later writes depend.
         let deadline = self.outbox.start_deadline();
         let Some(stored) = self.read_sealed_source().await? else { return Ok(MoveSource::Gone) };
         if !matches!(move_id(&stored.row), Ok(Some(id)) if id == self.id) {
@@ -280,8 +277,8 @@ impl MoveJob<'_> {
             if let Err(fault) = self.verify_source(&held).await {
                 return Ok(MoveSource::Fault(fault));
             }
-            // The second scope has its own key: whoever holds only the source's cannot send
-            // entities there.
+            // The second scope has its own key: whoever only has the source's key must not send entities
+            // there.
             match self.verify_consent().await {
                 Ok(()) => {}
                 Err(WorkRefusal::Counts(error)) => {
@@ -293,7 +290,7 @@ impl MoveJob<'_> {
         Ok(MoveSource::Found(deadline, Box::new(source)))
     }
 
-    /// Signs the move for the values that the entity has now; returns empty codes if it is gone.
+    /// Signs the move for the current values of the entity. Returns empty codes if the entity is gone.
     pub(crate) async fn sign_move(&self) -> Result<WorkAndConsentCodes> {
         let Some(stored) = self.read_sealed_source().await? else {
             return Ok(WorkAndConsentCodes::default());
@@ -303,7 +300,7 @@ impl MoveJob<'_> {
         sign_move(&self.outbox.codes, self.move_place(), &held, true).await
     }
 
-    /// Verifies the move's code against the values that the entity holds.
+    /// Verifies the move's code against the entity's values.
     async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkRefusal> {
         let (codes, code) = (&self.outbox.codes, self.codes.code.as_deref());
         let work = Work::Move { place: self.move_place(), held };
@@ -332,7 +329,7 @@ impl MoveJob<'_> {
     ///
     /// # Errors
     ///
-    /// `is_decrypt` for a tombstone, for another message's receipt, and for a receipt that was not
+    /// Fails with `is_decrypt` for a tombstone, for another message's receipt, and for a receipt that was not
     /// signed with the keys.
     async fn verify_arrival(&self, receipt: &Row) -> Result<()> {
         let codes = &self.outbox.codes;
@@ -358,7 +355,7 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Reads a row and decrypts it; `None` if it does not exist.
+    /// Reads and decrypts a row. Returns `None` if it does not exist.
     async fn read_decrypted(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         let store = &self.outbox.store;
         match read_sealed_primary(store, at, self.schema).await? {
@@ -367,7 +364,7 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Reads the entity at the source without decrypting it; `None` if it does not exist.
+    /// Reads the entity at the source without decrypting it. Returns `None` if it does not exist.
     async fn read_sealed_source(&self) -> Result<Option<SealedPrimary>> {
         read_sealed_primary(&self.outbox.store, self.source_address(), self.schema).await
     }
@@ -390,8 +387,8 @@ impl MoveJob<'_> {
         deadline.run_request(committed).await.map(drop)
     }
 
-    /// Inserts the entity at the target in one transaction with a receipt. If the entity arrived
-    /// before, updates it to the present source.
+    /// Inserts the entity at the target in one transaction with a receipt. If the entity has already arrived,
+    /// updates it to the current source.
     async fn write_target(
         &self,
         deadline: &WriteDeadline,
@@ -411,18 +408,18 @@ impl MoveJob<'_> {
         let code =
             codes.sign_work(Some(to_partition), &work, codes.requires_code_by_default()).await?;
         let receipt = insert_arrival(to_partition, &self.message_identity(), code.as_deref())?;
-        // In the transaction of the target: only one carrier can insert the receipt.
+        // In the target's transaction, so only one carrier can insert the receipt.
         extra_rows.operations.extend(self.outbox.guards.value_if_guarded(Guard::Receipt, receipt));
         let Err(error) = self.commit(deadline, to_table, effect, &extra_rows).await else {
             return Ok(());
         };
-        // Throttling, lost answers and the like say nothing about the target: the move is tried again.
+        // Throttling, lost answers and similar errors say nothing about the target, so the move is tried again.
         if !error.ends_move() {
             return Err(TargetError::Failed(error));
         }
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
-        // The receipt tells whether this entity occupies its own target, or another one.
+        // The receipt shows whether this entity or another one occupies the target.
         match self.outbox.store.row_if_table_exists(receipt).await? {
             Some(receipt) if self.is_own_tombstone(&receipt) => {
                 let message = "the move was given up";
@@ -431,11 +428,11 @@ impl MoveJob<'_> {
             Some(receipt) => self.verify_arrival(&receipt).await?,
             None => return Err(TargetError::Refused(error)),
         }
-        // The entity arrived before. A program that knows nothing of moves may have changed the source
+        // The entity arrived earlier. A program that does not know moves may have changed the source
         // since.
         let Some(target) = self.read_decrypted(RowAt::new(to_table, to_partition, to_row)).await?
         else {
-            // Deleted at the target since it arrived. It must not come back.
+            // It was deleted at the target after its arrival, and must not come back.
             return Ok(());
         };
         match update_inserted_target(self.schema, source, &target, self.message, &arrival)? {
@@ -447,8 +444,7 @@ impl MoveJob<'_> {
         }
     }
 
-    /// Deletes the entity at the source under the ETag of `source`, the version that was written to
-    /// the target.
+    /// Deletes the entity at the source under the ETag of `source`, the version that was written to the target.
     async fn delete_source(&self, deadline: &WriteDeadline, source: &Row) -> Result<()> {
         let source = self.outbox.guards.keep_etag_if_guarded(Guard::LeaveVersion, source.clone());
         let effect = delete_source(self.schema, &source)?;
@@ -456,9 +452,9 @@ impl MoveJob<'_> {
     }
 }
 
-/// Signs a move with the key of the source's scope and, if the target has another scope, with the key of
-/// that scope too. Without a key: fails if `must` is set, else leaves that code out; the target's code is
-/// left out with the source's. Fails if the key store does not answer.
+/// Signs a move with the key of the source's scope and, if the target has a different scope, also with the key of
+/// that scope. Without a key, fails if `must` is set, and otherwise omits that code. The target's code is omitted
+/// together with the source's. Fails if the key store does not answer.
 pub(crate) async fn sign_move(
     codes: &WorkCodes,
     place: MoveIdentity<'_>,
@@ -466,7 +462,7 @@ pub(crate) async fn sign_move(
     must: bool,
 ) -> Result<WorkAndConsentCodes> {
     let (from, to) = (place.from.partition_key, place.to.partition_key);
-    // Without a code there is nothing to consent to.
+    // Without a code, there is nothing to consent to.
     let code = codes.sign_work(Some(from), &Work::Move { place, held }, must).await?;
     let consent = match &code {
         Some(code) if !codes.is_same_scope(from, to) => {
@@ -479,9 +475,9 @@ pub(crate) async fn sign_move(
 
 /// Why the entity was not written to the target.
 enum TargetError {
-    /// The target refuses the entity for good, for example because its key is taken.
+    /// The target permanently refuses the entity, for example because its key is taken.
     Refused(Error),
-    /// The write failed in a way that another attempt may pass.
+    /// The write failed, but another attempt may succeed.
     Failed(Error),
 }
 

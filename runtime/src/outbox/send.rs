@@ -31,7 +31,7 @@ pub(super) struct Sending<'p> {
     /// Whether an insert may replace an expired row in its way. `false` for a move, which handles rows in its way
     /// itself.
     pub(super) may_replace_expired: bool,
-    /// The latest time at which the transaction may be sent, if there is a limit.
+    /// The latest time for sending the transaction, if there is a limit.
     pub(super) deadline: Option<&'p Deadline>,
 }
 

@@ -84,7 +84,7 @@ impl PendingVerb {
 }
 
 impl Change {
-    /// Creates a change with a known effect, for which nothing is read: a verb that needs no read, a step of a
+    /// Creates a change with a known effect, which needs no read: a verb that needs no read, a step of a
     /// move, the deletion of an expired entity, or the replacement of a row that was read.
     pub(crate) fn from_effect(effect: Effect) -> Self {
         let needs = effect.schema.map_or(Needs::NONE, Schema::needs);

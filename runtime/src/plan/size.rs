@@ -61,7 +61,7 @@ fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
 }
 
 fn put_zeros(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef<'_>>) {
-    // Zeros replace the ciphertext, of which only the length matters here.
+    // Only the length of the ciphertext matters here.
     let zeros = vec![0; stored_value_len(value, column)];
     out.put(&column.name, ValueRef::Binary(&zeros));
     if let (Some((name, chars)), Some(_)) = (&column.companion, value) {

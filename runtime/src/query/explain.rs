@@ -34,7 +34,7 @@ pub struct Explain {
     pub reads_each: bool,
     /// The name of the blob that is read instead of rows.
     pub blob: Option<String>,
-    /// The error with which the query would fail immediately.
+    /// The error, if the query would fail immediately.
     pub fault: Option<Error>,
 }
 

@@ -63,7 +63,7 @@ impl<E: TableEntity> KeyOrder<E> {
     }
 
     /// Reads one page, from the start or from the cursor of an earlier page, even in another process. Costs one
-    /// request for each path, in parallel, and more for a path on which rows of other types come first.
+    /// request for each path, in parallel, and more for a path whose first rows have other types.
     ///
     /// The cursor holds the keys of the last item, so its size does not depend on the number of paths. Rows
     /// inserted before the cursor are not found.

@@ -78,7 +78,7 @@ pub(crate) struct Request {
     pub(crate) with_expired: bool,
     /// Whether a query of a set also returns index copies.
     pub(crate) copies: bool,
-    /// Whether rows are only counted, for which their keys and type are enough.
+    /// Whether rows are only counted, which only needs their keys and type.
     keys_only: bool,
     is_other: AcceptsNonMemberRow,
     pub(crate) origin: Option<BulkWriteTarget>,

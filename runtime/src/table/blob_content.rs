@@ -325,7 +325,7 @@ impl BlobReader {
     /// Returns the blob's name. Refuses a blob of another table: programs that write rows can put any name into
     /// them, and must not reach the blobs of other tables.
     fn blob_name(&self) -> Result<&str> {
-        // An empty name is no row's, which refuses a blob without a name below.
+        // A blob without a name has no owner, and is refused below.
         let name = self.blob.name().unwrap_or_default();
         match owner_in_blob_name(&self.store, &self.table, name) {
             Some(_) => Ok(name),

@@ -111,9 +111,9 @@ impl Client {
         Self::builder().account(&azure).retry(RetryPolicy::default()).build()
     }
 
-    /// Returns a client that only reads an Azure account with read access to its copy in another region
-    /// (RA-GRS, RA-GZRS): from the primary region, and from the copy if the primary does not answer. It
-    /// refuses writes; [`Stored::location`](crate::Stored::location) says where a value was read.
+    /// Returns a read-only client of an Azure account that has a readable copy in another region (RA-GRS,
+    /// RA-GZRS). It reads from the primary region, and from the copy if the primary does not answer. Writes are
+    /// refused. [`Stored::location`](crate::Stored::location) returns where a value was read.
     /// [`PrimaryThenSecondary`](crate::backend::azure::PrimaryThenSecondary) lists the rules.
     ///
     /// ```
@@ -128,7 +128,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` if the options do not tell the account, or the address of the copy.
+    /// Fails with `is_invalid` if the options do not contain the account or the address of the copy.
     #[cfg(feature = "azure-wire")]
     pub fn azure_reader(options: crate::AzureOptions) -> Result<Self> {
         let reads = crate::backend::azure::PrimaryThenSecondary::new(options)?;

@@ -62,9 +62,8 @@ impl Client {
         Ok(SasCache::new(self.account_key()?.clone(), lifetime))
     }
 
-    /// Requests a key with which this client's identity signs shared access signatures, in place of the
-    /// account's key. The key is valid in a range of times of at most seven days;
-    /// [`TableSas::sign_delegated`] signs with it.
+    /// Requests a key with which this client's identity signs shared access signatures, instead of the account key.
+    /// The key is valid for a time range of at most seven days. [`TableSas::sign_delegated`] uses it to sign.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -83,9 +82,9 @@ impl Client {
     /// # Errors
     ///
     /// Fails with `is_unsupported` for a client without an identity
-    /// (`AzureOptions::from_token_credential`), on Cosmos DB and on other stores; with `is_invalid` for a
-    /// range that is empty or longer than seven days; with `is_denied` if the identity lacks the role Storage
-    /// Table Delegator.
+    /// (`AzureOptions::from_token_credential`), on Cosmos DB and on other stores. Fails with `is_invalid` for a
+    /// time range that is empty or longer than seven days, and with `is_denied` if the identity lacks the role
+    /// Storage Table Delegator.
     pub async fn user_delegation_key(
         &self,
         valid: Range<OffsetDateTime>,

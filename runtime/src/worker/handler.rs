@@ -193,9 +193,9 @@ pub struct Context {
     attempts: u32,
     /// The end of the lease, after which other workers may take the message. A renewal changes it.
     until: Arc<Mutex<Deadline>>,
-    /// The partitions in which this call or an earlier one began an effect.
+    /// The partitions where this call or an earlier one began an effect.
     receipts: Arc<Mutex<Receipts>>,
-    /// The partitions in which this call found that an effect has certainly happened.
+    /// The partitions where this call found that an effect has certainly happened.
     settled: Arc<Mutex<Receipts>>,
 }
 

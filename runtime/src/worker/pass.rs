@@ -48,7 +48,7 @@ pub(super) struct FinishedDirtyRow {
     pub(super) dirty: StoredDirtyRow,
     /// Whether the pass wrote or deleted a copy or a list.
     pub(super) has_written: bool,
-    /// The time after which no delayed writer can change a copy or a list.
+    /// The time until no delayed writer can change a copy or a list any more.
     pub(super) until_second_look: Duration,
 }
 

@@ -32,7 +32,7 @@ use crate::{
     timers::instant_after,
 };
 
-/// The shortest time for which a queue can hide a received message.
+/// The minimum time that a queue can hide a received message.
 const MIN_HIDDEN_TIME: Duration = Duration::from_secs(1);
 
 impl Worker {
@@ -118,7 +118,7 @@ impl Worker {
         most: usize,
     ) -> Result<Vec<(Received, Deadline)>> {
         let most = most.min(queue.port().capabilities().receive);
-        // The lease may be outside the range of times for which queues can hide a message.
+        // Queues cannot hide a message for any length of time, so adjust the lease.
         let hidden = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
         // Counts from before the request, like the queue's own time.
         let deadline = Deadline::after(hidden, self.outbox().clock.clone());

@@ -153,7 +153,7 @@ pub(super) enum WorkSelectionByAge {
 /// The result of one round.
 #[derive(Debug, Default)]
 pub(super) struct RoundResult {
-    /// The number of rows and messages for which the round finished at least one step.
+    /// Rows and messages with at least one step finished in the round.
     pub(super) progressed: u64,
     /// The number of rows and messages that another actor changed first.
     pub(super) raced: u64,

@@ -13,7 +13,7 @@ use crate::{row::ETag, timers::instant_after};
 /// The maximum number of looks (visits of partitions without due rows) of one worker per minute.
 pub(super) const LOOKS_PER_MINUTE: u32 = 60;
 
-/// The number of visits of an unchanged partition after which looks become rarer.
+/// Looks become rarer after this many visits of an unchanged partition.
 const VISITS_BEFORE_DOUBLING: u32 = 5;
 
 /// The maximum number of times that the wait between looks at an unchanged partition doubles.
@@ -125,7 +125,7 @@ impl PartitionVisit {
 /// Limits a worker's looks, which are visits of partitions without due rows.
 #[derive(Debug, Default)]
 pub(super) struct LookBudget {
-    /// The time from which the next look is allowed.
+    /// When the next look is allowed.
     next: Option<Instant>,
 }
 
