@@ -21,6 +21,7 @@ mod index;
 mod key;
 mod key_part;
 mod message;
+mod missing_steps;
 mod newtype;
 mod patch;
 mod path_builder;

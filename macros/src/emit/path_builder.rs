@@ -15,7 +15,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{
-    first_field, key_part,
+    first_field, key_part, missing_steps,
     schema::{copied_fields_type_name, family_constant_name},
 };
 use crate::{
@@ -25,19 +25,19 @@ use crate::{
 };
 
 /// One flag for each part, starting with the PartitionKey's: whether it is given.
-type Given = Vec<bool>;
+pub(super) type Given = Vec<bool>;
 
 /// The path builder of one row family.
-struct Builder<'m> {
-    entity: &'m Entity,
+pub(super) struct Builder<'m> {
+    pub(super) entity: &'m Entity,
     family: &'m Family,
     parts: Vec<&'m Part>,
     /// The incomplete states in order of discovery.
-    states: Vec<Given>,
+    pub(super) states: Vec<Given>,
     /// The number of this row family's first builder state. Earlier row families have smaller numbers.
     first: usize,
     /// Whether the entity is refused. Its steps then accept anything and do nothing.
-    is_refused: bool,
+    pub(super) is_refused: bool,
 }
 
 /// Returns the initial type of a row family's path builder, when no part of the keys is given. This is its first
@@ -105,10 +105,12 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
     let markers =
         builders.iter().flat_map(|builder| (0..builder.states.len()).map(|at| builder.marker(at)));
     let markers = markers.map(|marker| quote! { #vis enum #marker {} });
+    let missing_steps = missing_steps::emit(&builders, vis);
     let inner = first_field();
     let doc = format!("Keys of `{ident}`, not all of them given yet.");
     quote! {
         #(#markers)*
+        #missing_steps
 
         #[doc = #doc]
         #vis struct #name<__Next>(
@@ -199,7 +201,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns whether the builder state contains a window of times, which determines the tables to read.
-    fn has_window(&self, given: &Given) -> bool {
+    pub(super) fn has_window(&self, given: &Given) -> bool {
         self.table_flags() > 0 && given.get(self.parts.len() + 1).copied().unwrap_or_default()
     }
 
@@ -236,7 +238,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns whether the builder state fixes the whole PartitionKey, which makes it usable as a path.
-    fn is_path(&self, given: &Given) -> bool {
+    pub(super) fn is_path(&self, given: &Given) -> bool {
         self.is_refused
             || (given.iter().take(self.family.partition.parts().count()).all(|given| *given)
                 && (self.has_table(given) || self.has_window(given)))
@@ -362,25 +364,34 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the name of the type that represents the builder state at this position of `states`. In compiler
-    /// messages, it shows which field comes next: `__give_id`. A number distinguishes states with the same next
-    /// field: `__3_give_id`.
+    /// messages, it shows which field comes next: `__id_comes_next`. A number distinguishes states with the same next
+    /// field: `__id_comes_next_3`.
     fn marker(&self, at: usize) -> Ident {
-        let next = |state| self.name_of_next(state).unwrap_or("any");
-        let name = self.states.get(at).map_or("any", next);
+        let next = |state| self.name_of_next(state).unwrap_or("any_field");
+        let name = self.states.get(at).map_or("any_field", next);
         let is_first = self.family.is_primary()
             && self.states.iter().take(at).all(|state| next(state) != name);
         match is_first {
-            true => format_ident!("__give_{name}"),
-            false => format_ident!("__{}_give_{name}", self.first + at),
+            true => format_ident!("__{name}_comes_next"),
+            false => format_ident!("__{name}_comes_next_{}", self.first + at),
         }
     }
 
     /// Returns the name of the next field.
     fn name_of_next(&self, given: &Given) -> Option<&'m str> {
-        let is_time_first = self.begins_with_table(given) && !self.keys_hold_time();
-        let first = self.dated_field().map(|(_, field)| field).filter(|_| is_time_first);
-        let field = first.or_else(|| self.next_part(given).map(|(_, _, field)| field))?;
-        Some(&field.name)
+        self.next_field(given).map(|field| &*field.name)
+    }
+
+    /// Returns whether the value that names the table comes next, which the keys do not hold.
+    pub(super) fn begins_with_time(&self, given: &Given) -> bool {
+        self.begins_with_table(given) && !self.keys_hold_time()
+    }
+
+    /// Returns the field that comes next.
+    pub(super) fn next_field(&self, given: &Given) -> Option<&'m Field> {
+        let first = self.dated_field().map(|(_, field)| field);
+        let first = first.filter(|_| self.begins_with_time(given));
+        first.or_else(|| self.next_part(given).map(|(_, _, field)| field))
     }
 
     /// Returns an expression that builds a value of a builder state from `draft`, the unfinished path.
@@ -396,17 +407,19 @@ impl<'m> Builder<'m> {
     /// Returns the impls of a builder state: its methods, and also those of a path if the whole PartitionKey is given.
     fn state_impl(&self, given: &Given) -> TokenStream {
         let (ty, methods) = (self.state_type(given), self.state_methods(given));
-        let path = self.is_path(given).then(|| {
-            let view = self.view_of_many();
-            quote! {
-                impl _rt_PartitionPathBuilder for #ty {
-                    type View = #view;
-                }
+        let (view, entity) = (self.view_of_many(), &self.entity.ident);
+        let missing = self.missing_bound(given);
+        let path = match (self.is_path(given), &missing) {
+            (true, _) | (_, None) => quote! { impl _rt_PartitionPathBuilder for #ty },
+            (false, Some(missing)) => {
+                quote! { impl<__T: #missing> _rt_PartitionPathBuilder<__T> for #ty }
             }
-        });
+        };
+        let bound = missing.map(|missing| quote! { : #missing });
         quote! {
             impl #ty { #methods }
-            #path
+            #path { type View = #view; }
+            impl<__T #bound> _rt::NotOneRow<__T> for #ty { type Entity = #entity; }
         }
     }
 
@@ -436,7 +449,7 @@ impl<'m> Builder<'m> {
             let after = self.after_period(given, at, part);
             self.exact_method(given, &after, field, &method, "Fixes the period of")
         });
-        let exact = match self.family.has_period_and_value_of(part.field, &self.entity.fields) {
+        let exact = match self.has_method_for_exact_value(given) {
             true => self.exact_method_beside_period(given, &after, field),
             false => self.exact_method(given, &after, field, &field.ident, "Fixes"),
         };
@@ -448,6 +461,13 @@ impl<'m> Builder<'m> {
             quote! { #range #prefix }
         });
         quote! { #window #period #exact #buckets #bounds }
+    }
+
+    /// Returns whether the method that gives the value of the next part is called `at_exact`, since the keys
+    /// hold a period of the field too.
+    pub(super) fn has_method_for_exact_value(&self, given: &Given) -> bool {
+        let next = self.next_part(given).map(|(_, part, _)| part.field);
+        next.is_some_and(|field| self.family.has_period_and_value_of(field, &self.entity.fields))
     }
 
     /// Returns the method that sets a window of times for the field that determines the table.

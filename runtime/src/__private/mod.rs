@@ -58,6 +58,7 @@ pub use crate::{
         encode_rows::{EncodeRows, finish_owner_key_writers},
         has_property,
         home::home_table,
+        into_point::{BeginsWith, EndsAfter, LeadsToOneRow, NotOneRow, ThisPath},
         names::assert_flattened,
         path::{PartitionPathBuilder, PeriodOrExact},
         projection::ProjectedColumn,

@@ -30,6 +30,7 @@ mod sealed;
 mod stored;
 mod view;
 pub(crate) mod path;
+pub(crate) mod into_point;
 pub(crate) mod projection;
 mod table_entity;
 mod under;
@@ -51,12 +52,14 @@ pub use dynamic::DynamicEntity;
 pub use flattened::{Flattened, FlattenedField, InnerColumn};
 pub use framework::SEAL;
 pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, TYPE_NAME, is_framework_property};
+pub use into_point::IntoPoint;
+pub(crate) use into_point::own_row;
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, InBlob, Json, Plain};
 pub(crate) use message::message_body;
 pub use message::{Message, MessageBody};
 pub(crate) use needs::Needs;
 pub use patch::Patch;
-pub use path::{AnyPath, IntoPoint, Partition, Path, PathBuilder, Point, Range, Scan};
+pub use path::{AnyPath, Partition, Path, PathBuilder, Point, Range, Scan};
 pub(crate) use pending::BackgroundWork;
 pub use predicate::Predicate;
 pub use projection::Projection;
@@ -88,6 +91,6 @@ pub(crate) use untyped_path::PathDraft;
 pub use version::UpgradeFrom;
 pub(crate) use version::{read_any_version, read_other_version};
 pub use view::{
-    FieldNamed, FullCopy, FullRow, FullView, HoldsField, ListRows, PartialCopy, PrimaryRow,
-    ProjectionHeldBy, ReadableAs, View,
+    FieldNamed, FullCopy, FullRow, FullView, HoldsField, ListRows, ListView, PartialCopy,
+    PrimaryRow, ProjectionHeldBy, ReadableAs, View, WritableView,
 };

@@ -3,7 +3,8 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{
-    Access, FullRow, FullView, KeyRef, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
+    Access, FullRow, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
+    into_point::ThisPath,
 };
 use crate::{
     access::{KeyFault, Keys},
@@ -15,7 +16,8 @@ use crate::{
 /// a path once it has the PartitionKey.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not address anything yet",
-    note = "give the fields of the PartitionKey first: the type names the next, so write `.id(..)` for `__give_id`; `E::scan()` is the only way to a table scan"
+    label = "not a path yet",
+    note = "give every field of the PartitionKey, such as `Employee::primary().department(\"Sales\")`; `E::scan()` is the only way to a table scan"
 )]
 pub trait Path: Sized {
     /// The entity that the path leads to.
@@ -64,66 +66,6 @@ pub trait Path: Sized {
     }
 }
 
-/// A path to one row by both of its keys: a [`Point`], which a path builder returns once every part of the keys
-/// is given, or a [`KeyRef`].
-///
-/// ```
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Error> {
-/// let staff = staff().await?;
-/// let manager = KeyRef::from(at(223));
-/// let by_reference = staff.get(&manager).await?.map(|hall| hall.id);
-/// assert_eq!(by_reference, staff.get(at(223)).await?.map(|hall| hall.id));
-/// # Ok(())
-/// # }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a path to one row",
-    label = "a part of the key is missing, or this is no path",
-    note = "give every part of the PartitionKey and then of the RowKey: the type names the next step, so write `.id(..)` for `__give_id`",
-    note = "`query(..)` reads the rows of an incomplete path"
-)]
-pub trait IntoPoint {
-    /// The entity that the path leads to.
-    type Entity: TableEntity;
-    /// The kind of row that the path leads to.
-    type View: View;
-
-    /// Converts the path to a [`Point`].
-    fn into_point(self) -> Point<Self::Entity, Self::View>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<E: TableEntity, V: View> IntoPoint for Point<E, V> {
-    type Entity = E;
-    type View = V;
-
-    fn into_point(self) -> Self {
-        self
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<E: TableEntity> IntoPoint for KeyRef<E> {
-    type Entity = E;
-    type View = PrimaryRow;
-
-    fn into_point(self) -> Point<E> {
-        self.point()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<E: TableEntity> IntoPoint for &KeyRef<E> {
-    type Entity = E;
-    type View = PrimaryRow;
-
-    fn into_point(self) -> Point<E> {
-        self.point()
-    }
-}
-
 /// A path builder with any number of values. A builder without values, such as `Employee::by_name()`, can name
 /// an index.
 #[diagnostic::on_unimplemented(
@@ -145,8 +87,16 @@ pub trait PathBuilder: Clone {
 }
 
 /// A path builder with the whole PartitionKey, which makes it a [`Path`].
+///
+/// A builder that lacks a part of the PartitionKey has an impl under a bound that no `T` meets. The message of
+/// that bound names the missing step.
 #[doc(hidden)]
-pub trait PartitionPathBuilder: PathBuilder {
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not address anything yet",
+    label = "not a path yet",
+    note = "give every field of the PartitionKey, such as `Employee::primary().department(\"Sales\")`; `E::scan()` is the only way to a table scan"
+)]
+pub trait PartitionPathBuilder<T = ThisPath>: PathBuilder {
     /// The rows that the path leads to.
     type View: View;
 }
@@ -161,7 +111,6 @@ pub trait PartitionPathBuilder: PathBuilder {
 )]
 pub trait PeriodOrExact {}
 
-#[diagnostic::do_not_recommend]
 impl<S: PartitionPathBuilder> Path for S {
     type Entity = S::Entity;
     type View = S::View;

@@ -3,8 +3,6 @@
 
 use std::marker::PhantomData;
 
-use super::Projection;
-
 /// The kind of rows that a path leads to: primary rows, full copies, partial copies or lists.
 pub trait View: 'static {}
 
@@ -24,6 +22,16 @@ pub struct PrimaryRow;
 
 impl View for PrimaryRow {}
 impl FullView for PrimaryRow {}
+
+/// A kind of row that verbs write: the entity's own. Copies and lists follow their entity.
+#[diagnostic::on_unimplemented(
+    message = "this verb takes a path to the entity's own row, and this one leads to `{Self}`",
+    label = "a path of an index, not of the entity",
+    note = "write the path of `E::primary()`; copies and lists follow the entity by themselves"
+)]
+pub trait WritableView: FullView {}
+
+impl WritableView for PrimaryRow {}
 
 /// Secondary-index copies that hold the whole entity.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +60,16 @@ impl<M: 'static> View for PartialCopy<M> {}
 pub struct ListRows;
 
 impl View for ListRows {}
+
+/// Lists, whose keys [`keys`](crate::Table::keys) reads.
+#[diagnostic::on_unimplemented(
+    message = "this path leads to `{Self}`, and the verb reads a list",
+    label = "not a path of a list",
+    note = "a list is declared with `list(ByName, ..)` on the entity, and its path begins with `E::by_name()`"
+)]
+pub trait ListView: View {}
+
+impl ListView for ListRows {}
 
 /// A partial copy that contains field `F`, which is a [`FieldNamed`].
 #[diagnostic::on_unimplemented(
@@ -106,6 +124,6 @@ pub trait ProjectionHeldBy<M> {}
 )]
 pub trait ReadableAs<P>: View {}
 
-impl<P: Projection> ReadableAs<P> for PrimaryRow {}
-impl<P: Projection> ReadableAs<P> for FullCopy {}
-impl<P: Projection + ProjectionHeldBy<M>, M: 'static> ReadableAs<P> for PartialCopy<M> {}
+impl<P> ReadableAs<P> for PrimaryRow {}
+impl<P> ReadableAs<P> for FullCopy {}
+impl<P: ProjectionHeldBy<M>, M: 'static> ReadableAs<P> for PartialCopy<M> {}

@@ -5,7 +5,9 @@ use super::{
     write_cost::WriteVerb,
 };
 use crate::{
-    entity::{Access, FromRow, FullView, Needs, Path, Point, Projection, ReadableAs, TableEntity},
+    entity::{
+        Access, FromRow, FullView, IntoPoint, Needs, Path, Projection, ReadableAs, TableEntity,
+    },
     key::TOKEN_PLACEHOLDER,
     plan::wide,
     query::{
@@ -17,14 +19,16 @@ use crate::{
 };
 
 /// Asks for one entity, as [`Table::get`](crate::Table::get) does.
-pub fn get<E: TableEntity, V: FullView>(point: Point<E, V>) -> Question {
-    of_point::<E, E>("get", point.access())
+pub fn get<E: TableEntity>(point: impl IntoPoint<Entity = E, View = impl FullView>) -> Question {
+    of_point::<E, E>("get", point.into_point().access())
 }
 
 /// Asks for some fields of one entity, as [`Table::get_as`](crate::Table::get_as) does. A partial copy that
 /// lacks a field does not compile.
-pub fn get_as<P: Projection>(point: Point<P::Entity, impl ReadableAs<P>>) -> Question {
-    of_point::<P::Entity, P>("get_as", point.access())
+pub fn get_as<P: Projection>(
+    point: impl IntoPoint<Entity = P::Entity, View = impl ReadableAs<P>>,
+) -> Question {
+    of_point::<P::Entity, P>("get_as", point.into_point().access())
 }
 
 /// Asks for the entities of a path, as [`Table::query`](crate::Table::query) does. The returned query takes

@@ -4,8 +4,9 @@ use super::typed::Table;
 use crate::{
     address::RowAt,
     authentic::MoveIdentity,
+    backend::BoxFuture,
     batch::Batch,
-    entity::{BackgroundWork, Point, Stored, TableEntity},
+    entity::{Access, BackgroundWork, IntoPoint, Stored, TableEntity, WritableView, own_row},
     error::{Error, ErrorKind, Result, SealFault},
     guard::Guard,
     outbox::{
@@ -184,12 +185,16 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_conflict` while the move's message is open, and with `is_precondition_failed` if the entity
     /// changed in the meantime.
-    pub async fn unlock(&self, point: Point<E>) -> Result<bool> {
-        self.table_of_point(point.as_access())?.unlock_move_source(point).await
+    pub fn unlock(
+        &self,
+        point: impl IntoPoint<Entity = E, View = impl WritableView>,
+    ) -> BoxFuture<'_, Result<bool>> {
+        let access = own_row(point);
+        Box::pin(async move { self.table_of_point(&access)?.unlock_move_source(&access).await })
     }
 
-    async fn unlock_move_source(&self, point: Point<E>) -> Result<bool> {
-        let (partition_key, row_key) = point.as_access().point()?;
+    async fn unlock_move_source(&self, access: &Access) -> Result<bool> {
+        let (partition_key, row_key) = access.point()?;
         let (store, at) = (self.client.store(), RowAt::new(&self.name, partition_key, row_key));
         let Some(stored) = read_sealed_primary(store, at, E::SCHEMA).await? else {
             return Ok(false);

@@ -15,8 +15,8 @@ use crate::{
     authentic::MessageAuthenticity,
     batch::{Deadline, Operation, Written},
     entity::{
-        BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_home_table,
-        home::table_of_path,
+        BackgroundWork, IntoPoint, Message, Patch, Stored, TableEntity, WritableView,
+        dated::check_home_table, home::table_of_path, own_row,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
     guard::Guard,
@@ -302,12 +302,12 @@ impl Transaction {
     /// ```
     pub fn patch_at<E: TableEntity>(
         &mut self,
-        point: Point<E>,
+        point: impl IntoPoint<Entity = E, View = impl WritableView>,
         patch: E::Patch,
     ) -> Result<&mut Self> {
-        let patch: Patch<E> = patch.into();
-        let change = plan::patch_at(point.as_access(), patch);
-        self.add_change(table_of_path(point.as_access(), E::SCHEMA), change)
+        let (access, patch): (_, Patch<E>) = (own_row(point), patch.into());
+        let change = plan::patch_at(&access, patch);
+        self.add_change(table_of_path(&access, E::SCHEMA), change)
     }
 
     /// Deletes an entity under the ETag that was read.
@@ -351,9 +351,13 @@ impl Transaction {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
-        let change = plan::delete_at::<E>(point.as_access(), true);
-        self.add_change(table_of_path(point.as_access(), E::SCHEMA), change)
+    pub fn delete_at<E: TableEntity>(
+        &mut self,
+        point: impl IntoPoint<Entity = E, View = impl WritableView>,
+    ) -> Result<&mut Self> {
+        let access = own_row(point);
+        let change = plan::delete_at::<E>(&access, true);
+        self.add_change(table_of_path(&access, E::SCHEMA), change)
     }
 
     /// Stores a message in the partition of the transaction. A worker passes it at least once to the handler

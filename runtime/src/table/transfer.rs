@@ -9,7 +9,7 @@ use super::typed::Table;
 use crate::{
     address::{RowAddress, RowAt},
     backend::BoxFuture,
-    entity::{Access, Point, Stored, TableEntity},
+    entity::{Access, IntoPoint, Stored, TableEntity, WritableView, own_row},
     error::{BoxError, Error, ErrorKind, Result},
     outbox::{change_tokens::plan_effect_with_tokens, commit::commit_changes},
     plan::{self, Change},
@@ -148,7 +148,15 @@ impl<E: TableEntity> Table<E> {
     /// `is_contended` if the entity kept changing. Fails with `is_not_found` or `is_corrupt` if the target copies
     /// blobs and a blob of the entity is missing or damaged. Fails with `is_unsupported` if the target takes rows
     /// and a row is not the whole entity, as with wide entities that have encrypted values.
-    pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
+    pub fn transfer<'t>(
+        &'t self,
+        point: impl IntoPoint<Entity = E, View = impl WritableView>,
+        target: &'t impl Target<E>,
+    ) -> BoxFuture<'t, Result<bool>> {
+        Box::pin(self.transfer_entity_at(own_row(point), target))
+    }
+
+    async fn transfer_entity_at(&self, access: Access, target: &impl Target<E>) -> Result<bool> {
         if target.takes_rows() {
             refuse_rows::<E>(target.takes_blobs())?;
         }
@@ -159,9 +167,7 @@ impl<E: TableEntity> Table<E> {
         // The address of the entity in a target table. Without an address, the first attempt inserts the entity.
         // An insertion that reserves unique values or copies blobs costs more than a read.
         let address = &Mutex::new(match target.as_table() {
-            Some(table) if !E::SCHEMA.is_single_row() => {
-                table.address_of_point(point.as_access()).await
-            }
+            Some(table) if !E::SCHEMA.is_single_row() => table.address_of_point(&access).await,
             _ => None,
         });
         let transferred =
@@ -175,7 +181,7 @@ impl<E: TableEntity> Table<E> {
                     }
                     None => None,
                 };
-                let Some(entity) = self.get(point.clone()).await? else {
+                let Some(entity) = self.read_point("get", access.clone()).await? else {
                     return Ok(Attempt::Done(false));
                 };
                 let put = if let Some(table) = target.as_table() {

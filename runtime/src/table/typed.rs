@@ -9,7 +9,7 @@ use crate::{
     access::Keys,
     address::RowAt,
     entity::{
-        Access, FromRow, FullView, IntoPoint, ListRows, Path, Point, Projection, ReadableAs,
+        Access, FromRow, FullView, IntoPoint, ListView, Path, Point, Projection, ReadableAs,
         Stored, TableEntity,
         dated::{Period, check_home_table},
         home::{table_of_path, table_of_stored, table_to_replace_in},
@@ -299,10 +299,10 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get<P>(&self, point: P) -> BoxFuture<'_, Result<Option<Stored<E>>>>
-    where
-        P: IntoPoint<Entity = E, View: FullView>,
-    {
+    pub fn get(
+        &self,
+        point: impl IntoPoint<Entity = E, View = impl FullView>,
+    ) -> BoxFuture<'_, Result<Option<Stored<E>>>> {
         self.read_point("get", point.into_point().access())
     }
 
@@ -325,7 +325,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub fn get_as<P>(
         &self,
-        point: impl IntoPoint<Entity = E, View: ReadableAs<P>>,
+        point: impl IntoPoint<Entity = E, View = impl ReadableAs<P>>,
     ) -> BoxFuture<'_, Result<Option<Stored<P>>>>
     where
         P: Projection<Entity = E>,
@@ -350,13 +350,10 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get_many<P>(
+    pub fn get_many(
         &self,
-        points: impl IntoIterator<Item = P>,
-    ) -> BoxFuture<'_, Result<Vec<Option<Stored<E>>>>>
-    where
-        P: IntoPoint<Entity = E, View: FullView>,
-    {
+        points: impl IntoIterator<Item = impl IntoPoint<Entity = E, View = impl FullView>>,
+    ) -> BoxFuture<'_, Result<Vec<Option<Stored<E>>>>> {
         let paths: Vec<_> = points.into_iter().map(|point| point.into_point().access()).collect();
         let reads = stream::iter(paths).map(|path| self.read_point("get", path));
         // Boxed for a single compiler message about a path that does not fit, as the other point reads are.
@@ -365,7 +362,7 @@ impl<E: TableEntity> Table<E> {
 
     /// Reads the entity at a point as a `T`.
     // Boxed: the compiler reports a path that does not fit three times if a verb returns `impl Future`.
-    fn read_point<T: FromRow>(
+    pub(super) fn read_point<T: FromRow>(
         &self,
         verb: &'static str,
         access: Access,
@@ -474,11 +471,15 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn keys<P>(&self, path: P) -> Result<Vec<Point<E>>>
+    pub fn keys<P>(&self, path: P) -> BoxFuture<'_, Result<Vec<Point<E>>>>
     where
-        P: Path<Entity = E, View = ListRows>,
+        P: Path<Entity = E, View: ListView>,
     {
-        let request = Request::new(self.client.store().clone(), self.name.clone(), path.access())
+        Box::pin(self.read_keys_of_list(path.access()))
+    }
+
+    async fn read_keys_of_list(&self, list: Access) -> Result<Vec<Point<E>>> {
+        let request = Request::new(self.client.store().clone(), self.name.clone(), list)
             .with_schema_of_keys(Some(E::SCHEMA));
         let request = match &E::SCHEMA.dated {
             Some(dated) => request.for_dated_tables(dated, &self.name),

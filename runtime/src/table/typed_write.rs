@@ -10,8 +10,12 @@ use std::{
 
 use super::typed::Table;
 use crate::{
+    backend::BoxFuture,
     batch::Written,
-    entity::{BackgroundWork, Patch, Point, Stored, TableEntity, etag_if_unchanged},
+    entity::{
+        Access, BackgroundWork, IntoPoint, Patch, Stored, TableEntity, WritableView,
+        etag_if_unchanged, own_row,
+    },
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::{
         change_tokens::fill_tokens_of_change,
@@ -21,6 +25,9 @@ use crate::{
     row::Row,
     store::backoff::{self, Attempt},
 };
+
+/// The change that an update makes to an entity, as its caller gave it.
+type ChangeOf<'c, E> = &'c mut (dyn FnMut(&mut E) -> Result<(), BoxError> + Send + 'c);
 
 impl<E: TableEntity> Table<E> {
     /// Creates the entity, with its copies and list entries.
@@ -215,11 +222,17 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn patch_at(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
-        let patch: Patch<E> = patch.into();
-        let table = self.table_of_point(point.as_access())?;
-        let (outcome, _) =
-            table.write_change("patch_at", plan::patch_at(point.as_access(), patch)).await?;
+    pub fn patch_at(
+        &self,
+        point: impl IntoPoint<Entity = E, View = impl WritableView>,
+        patch: E::Patch,
+    ) -> BoxFuture<'_, Result<Written>> {
+        Box::pin(self.patch_entity_at(own_row(point), patch.into()))
+    }
+
+    async fn patch_entity_at(&self, access: Access, patch: Patch<E>) -> Result<Written> {
+        let table = self.table_of_point(&access)?;
+        let (outcome, _) = table.write_change("patch_at", plan::patch_at(&access, patch)).await?;
         outcome.written.ok_or_else(no_answer_error)
     }
 
@@ -249,15 +262,24 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn update(
+    pub fn update<'t>(
+        &'t self,
+        point: impl IntoPoint<Entity = E, View = impl WritableView>,
+        mut change: impl FnMut(&mut E) -> Result<(), BoxError> + Send + 't,
+    ) -> BoxFuture<'t, Result<Stored<E>>> {
+        let access = own_row(point);
+        Box::pin(async move { self.update_entity_at(&access, &mut change).await })
+    }
+
+    async fn update_entity_at(
         &self,
-        point: Point<E>,
-        mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
+        access: &Access,
+        change: ChangeOf<'_, E>,
     ) -> Result<Stored<E>> {
-        let (table, access) = self.resolve_point(point.as_access()).await?;
+        let (table, access) = self.resolve_point(access).await?;
         let place = |error: Error| error.in_table(&table.name);
         let (partition_key, row_key) = access.point().map_err(place)?;
-        table.update_entity_at_keys(partition_key, row_key, &mut change).await
+        table.update_entity_at_keys(partition_key, row_key, change).await
     }
 
     /// Updates the entity at `point` as [`update`](Self::update) does. If the entity does not exist, inserts `default`
@@ -282,19 +304,29 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn update_or_insert(
-        &self,
-        point: Point<E>,
+    pub fn update_or_insert<'t>(
+        &'t self,
+        point: impl IntoPoint<Entity = E, View = impl WritableView>,
         default: E,
-        mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
+        mut change: impl FnMut(&mut E) -> Result<(), BoxError> + Send + 't,
+    ) -> BoxFuture<'t, Result<Stored<E>>> {
+        let access = own_row(point);
+        Box::pin(async move { self.update_or_insert_at(&access, default, &mut change).await })
+    }
+
+    async fn update_or_insert_at(
+        &self,
+        access: &Access,
+        default: E,
+        change: ChangeOf<'_, E>,
     ) -> Result<Stored<E>> {
-        let (table, access) = self.resolve_point(point.as_access()).await?;
+        let (table, access) = self.resolve_point(access).await?;
         let place = |error: Error| error.in_table(&table.name);
         let (partition_key, row_key) = access.point().map_err(place)?;
         table.require_keys(&default, (partition_key, row_key)).await?;
         let outbox = self.client.outbox();
         let attempts = outbox.options.attempts;
-        let change = Mutex::new(&mut change);
+        let change = Mutex::new(change);
         let written = backoff::retry(&outbox.store.random, attempts, || async {
             // Only one attempt runs at a time, so the lock never waits.
             let mut change = |e: &mut E| change.lock().unwrap_or_else(PoisonError::into_inner)(e);
@@ -327,11 +359,11 @@ impl<E: TableEntity> Table<E> {
         Err(Error::new(ErrorKind::Invalid, message).in_table(&self.name).at_keys(keys.0, keys.1))
     }
 
-    pub(crate) async fn update_entity_at_keys(
+    async fn update_entity_at_keys(
         &self,
         partition_key: &str,
         row_key: &str,
-        change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
+        change: ChangeOf<'_, E>,
     ) -> Result<Stored<E>> {
         let locks = &self.client.outbox().locks;
         // This only avoids lost races between tasks of one client. The ETag protects against all writers.
@@ -343,7 +375,7 @@ impl<E: TableEntity> Table<E> {
         &self,
         partition_key: &str,
         row_key: &str,
-        change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
+        change: ChangeOf<'_, E>,
     ) -> Result<Stored<E>> {
         let outbox = self.client.outbox();
         // Only one attempt runs at a time, so this lock never waits.
@@ -415,10 +447,16 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
-        let table = self.table_of_point(point.as_access())?;
-        match table.write_change("delete_at", plan::delete_at::<E>(point.as_access(), false)).await
-        {
+    pub fn delete_at(
+        &self,
+        point: impl IntoPoint<Entity = E, View = impl WritableView>,
+    ) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(self.delete_entity_at(own_row(point)))
+    }
+
+    async fn delete_entity_at(&self, access: Access) -> Result<bool> {
+        let table = self.table_of_point(&access)?;
+        match table.write_change("delete_at", plan::delete_at::<E>(&access, false)).await {
             // A dated table is dropped together with its entities.
             Err(error) if error.is_table_missing() && table.period_of_table().is_some() => {
                 Ok(false)

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 
 use crate::{
     entity::{
-        Point, Stored, TableEntity,
+        KeyRef, Point, Stored, TableEntity, WritableView,
         home::{table_of_path, table_of_stored, table_to_replace_in},
+        into_point::{NotOneRow, ThisPath},
     },
-    error::Result,
+    error::{Error, ErrorKind, Result},
     plan::{self, Change},
     query::decode::decode_required,
     row::Row,
@@ -168,7 +169,7 @@ impl<W: Rewritable> Deletable for Stored<W> {
     }
 }
 
-impl<E: TableEntity> Deletable for Point<E> {
+impl<E: TableEntity, V: WritableView> Deletable for Point<E, V> {
     fn table(&self) -> Result<Cow<'static, str>> {
         table_of_path(self.as_access(), E::SCHEMA)
     }
@@ -179,5 +180,34 @@ impl<E: TableEntity> Deletable for Point<E> {
 
     fn is_done_when_missing(&self) -> bool {
         true
+    }
+}
+
+impl<E: TableEntity> Deletable for KeyRef<E> {
+    fn table(&self) -> Result<Cow<'static, str>> {
+        self.point().table()
+    }
+
+    fn removal(&self) -> Result<BulkChange> {
+        self.point().removal()
+    }
+
+    fn is_done_when_missing(&self) -> bool {
+        true
+    }
+}
+
+// Only for the compiler's message: no path meets the bound.
+impl<B: NotOneRow<ThisPath>> Deletable for B {
+    fn table(&self) -> Result<Cow<'static, str>> {
+        Ok(Cow::Borrowed(B::Entity::SCHEMA.table))
+    }
+
+    fn removal(&self) -> Result<BulkChange> {
+        Err(Error::new(ErrorKind::Invalid, "the path does not lead to one row"))
+    }
+
+    fn is_done_when_missing(&self) -> bool {
+        false
     }
 }

@@ -1,0 +1,159 @@
+//! Defines what verbs take as a path to one row, and the words in which the compiler refuses other paths.
+//!
+//! A message of the compiler can name the missing step only if the step has a bound of its own. So a path
+//! that does not lead to one row implements [`NotOneRow<T>`] for any `T` that meets such a bound, and no
+//! type does. The compiler then reports the bound, whose message says what to write.
+
+use super::{
+    AnyPath, KeyRef, Partition, Point, PrimaryRow, Range, Scan, TableEntity, View, WritableView,
+};
+use crate::edm::InvalidValue;
+
+/// A path to one row by both of its keys: a [`Point`], which a path builder returns once every part of the keys
+/// is given, or a [`KeyRef`].
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let staff = staff().await?;
+/// let manager = KeyRef::from(at(223));
+/// let by_reference = staff.get(&manager).await?.map(|hall| hall.id);
+/// assert_eq!(by_reference, staff.get(at(223)).await?.map(|hall| hall.id));
+/// staff.update(&manager, |hall| { hall.age += 1; Ok(()) }).await?;
+/// assert!(staff.delete_at(&manager).await?);
+/// # Ok(())
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a path to one row",
+    label = "no path to one row",
+    note = "give every part of the PartitionKey and then of the RowKey, such as `Employee::primary().department(\"Sales\").id(7)`",
+    note = "an entity, stored or not, has a path to its own row: `entity.point()`"
+)]
+pub trait IntoPoint {
+    /// The entity that the path leads to.
+    type Entity: TableEntity;
+    /// The kind of row that the path leads to.
+    type View: View;
+
+    /// Converts the path to a [`Point`].
+    fn into_point(self) -> Point<Self::Entity, Self::View>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: TableEntity, V: View> IntoPoint for Point<E, V> {
+    type Entity = E;
+    type View = V;
+
+    fn into_point(self) -> Self {
+        self
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: TableEntity, V: View> IntoPoint for &Point<E, V> {
+    type Entity = E;
+    type View = V;
+
+    fn into_point(self) -> Point<E, V> {
+        self.clone()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: TableEntity> IntoPoint for KeyRef<E> {
+    type Entity = E;
+    type View = PrimaryRow;
+
+    fn into_point(self) -> Point<E> {
+        self.point()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: TableEntity> IntoPoint for &KeyRef<E> {
+    type Entity = E;
+    type View = PrimaryRow;
+
+    fn into_point(self) -> Point<E> {
+        self.point()
+    }
+}
+
+/// A path that does not lead to one row, and the bound on `T` that says why. It holds for no `T`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a path to one row",
+    label = "no path to one row",
+    note = "give every part of the PartitionKey and then of the RowKey, such as `Employee::primary().department(\"Sales\").id(7)`",
+    note = "an entity, stored or not, has a path to its own row: `entity.point()`"
+)]
+pub trait NotOneRow<T> {
+    /// The entity that the path leads to.
+    type Entity: TableEntity;
+}
+
+/// Stands for the path in the compiler's messages, such as "`LeadsToOneRow` is not implemented for `ThisPath`".
+// The compiler prefers the message of `IntoPoint` to that of a bound on the path's own type.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum ThisPath {}
+
+/// A bound that no type meets, of a path that lacks the value of a method `F` to lead to one row.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the path ends before `{F}`: add the method for it",
+    label = "`{F}` is missing",
+    note = "one row has a value for each part of its keys; `query(..)` takes the path as it is, and reads all its rows"
+)]
+pub trait EndsAfter<F> {}
+
+/// A bound that no type meets, of a path that lacks the value of a method `F` to address anything.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the path ends before `{F}`: add the method for it",
+    label = "`{F}` is missing",
+    note = "a path begins with every part of the PartitionKey, and before it the time of a dated table; only `scan()` reads the whole table"
+)]
+pub trait BeginsWith<F> {}
+
+/// A bound that no type meets, of paths to many rows where one row is needed.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this path leads to many rows, and one row is needed",
+    label = "leads to many rows",
+    note = "give the value of each key part, such as `.id(7)` in place of `.id_range(..)` or `.id_prefix(..)`; `query(..)` reads many rows"
+)]
+pub trait LeadsToOneRow {}
+
+// Only for the compiler's message: no path meets the bound.
+impl<B: NotOneRow<ThisPath>> IntoPoint for B {
+    type Entity = B::Entity;
+    type View = PrimaryRow;
+
+    fn into_point(self) -> Point<B::Entity> {
+        Point::with_fault("the path", InvalidValue::new("it does not lead to one row"))
+    }
+}
+
+impl<E: TableEntity, V: View, T: LeadsToOneRow> NotOneRow<T> for Range<E, V> {
+    type Entity = E;
+}
+
+impl<E: TableEntity, V: View, T: LeadsToOneRow> NotOneRow<T> for Partition<E, V> {
+    type Entity = E;
+}
+
+impl<E: TableEntity, T: LeadsToOneRow> NotOneRow<T> for AnyPath<E> {
+    type Entity = E;
+}
+
+impl<E: TableEntity, T: LeadsToOneRow> NotOneRow<T> for Scan<E> {
+    type Entity = E;
+}
+
+/// A path to the row that a verb writes: the entity's own row, and no copy of it.
+pub(crate) fn own_row(point: impl IntoPoint<View = impl WritableView>) -> super::Access {
+    super::Path::access(point.into_point())
+}
