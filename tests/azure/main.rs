@@ -14,6 +14,7 @@
 
 mod access;
 mod conformance;
+mod cosmos;
 mod delegation;
 mod emulator;
 mod blobs;

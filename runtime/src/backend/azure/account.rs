@@ -87,6 +87,7 @@ impl Account {
     /// Sends a request and returns the answer, whatever its status is.
     pub(super) async fn send(&self, call: ServiceCall<'_>) -> Result<HttpAnswer> {
         call.check_table_name()?;
+        let call = if self.cosmos { call.with_tunnelled_merge() } else { call };
         let (read_or_write, deadline) = (call.read_or_write(), call.deadline);
         // The transport limits only the time to connect. This limit also ends a wait for a token,
         // and a body that stops half way.

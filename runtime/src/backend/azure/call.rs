@@ -106,6 +106,18 @@ impl<'a> ServiceCall<'a> {
         Self { body: body.into(), ..call }
     }
 
+    /// Sends a merge as a POST with its method in a header. Microsoft's clients do so with Cosmos DB, which
+    /// does not document `MERGE`.
+    pub(super) fn with_tunnelled_merge(self) -> Self {
+        match self.method {
+            Method::Merge => {
+                let call = self.with_header("x-http-method", Method::Merge.as_str());
+                Self { method: Method::Post, ..call }
+            }
+            _ => self,
+        }
+    }
+
     /// Sets the last moment at which the request may be sent.
     pub(super) fn with_deadline(self, deadline: Option<&'a Deadline>) -> Self {
         Self { deadline, ..self }
