@@ -26,6 +26,7 @@ mod hostile;
 mod identity;
 mod input;
 mod lost;
+mod middlemen;
 mod rows;
 mod secondary;
 mod secrets;
