@@ -80,7 +80,7 @@ pub struct Keys {
     pub(crate) partition: Option<String>,
     pub(crate) rows: RowKeys,
     /// The name of the first invalid key, `PartitionKey` or `RowKey`, and the fault in its text.
-    /// The verb to which the keys are passed reports the fault.
+    /// The verb that receives the keys reports the fault.
     pub(crate) fault: Option<KeyFault>,
 }
 
@@ -174,8 +174,8 @@ fn key_text_fault(name: &'static str, text: &str) -> Option<KeyFault> {
 }
 
 impl Keys {
-    /// Selects all rows of a partition. If the key contains a character that the service forbids in
-    /// keys, the verb to which the keys are passed returns an error.
+    /// Selects all rows of a partition. If the key contains a character that the service forbids in keys, the
+    /// verb that receives the keys returns an error.
     /// [`Path::whole_partition`](crate::Path::whole_partition) escapes such characters.
     ///
     /// ```

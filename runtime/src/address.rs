@@ -76,8 +76,8 @@ impl TableCase {
         }
     }
 
-    /// Returns the text by which the store compares the name of a table: the name in lower case if the store
-    /// ignores case, else the name itself. Two names of one table have the same text.
+    /// Returns the form of a table name that the store compares: lower case if the store ignores case, else
+    /// the name unchanged. Two names of one table have the same form.
     ///
     /// ```
     /// use entable::backend::TableCase;

@@ -26,7 +26,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock for tests. It stands still until [`advance`](Self::advance) moves it.
+/// A clock for tests. It moves only when [`advance`](Self::advance) is called.
 ///
 /// ```
 /// use entable::{Clock, SteppedClock, Ticks};

@@ -9,8 +9,8 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// A rule on which the protocols for work in other partitions and for queues in tables depend. Programs keep
-/// every rule; a test build can disable one of them to show the damage.
+/// A rule that the protocols for remote work and for queues in tables rely on. Programs keep every rule. A
+/// test build can disable one to show the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 #[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
@@ -58,10 +58,10 @@ pub enum Guard {
     OwnTable,
     /// A claim resolves only reservations whose owner is the claim's primary.
     OwnReservation,
-    /// A worker deletes a directory marker only if its keys are those of its partition and
+    /// A worker deletes a directory marker only if the marker's keys match its partition and
     /// registration.
     OwnMarker,
-    /// A worker deletes a receipt only if it is one of the message.
+    /// A worker deletes a receipt only if it belongs to the message.
     OwnReceipt,
     /// The code of a message is verified before the message is taken.
     VerifiedFirst,
@@ -96,11 +96,11 @@ pub enum Guard {
     /// After a change of a queue in a table whose answer was lost, the row is read to learn the
     /// outcome.
     ReadAfterLostAnswer,
-    /// A message that another worker has leased is not handed to a handler. This saves work; no
-    /// rule depends on it.
+    /// A message that another worker has leased is not handed to a handler. This only saves work:
+    /// correctness does not depend on it.
     Lease,
-    /// A dirty row that another actor deleted during a pass is recorded again. This saves work; no
-    /// rule depends on it.
+    /// A dirty row that another actor deleted during a pass is recorded again. This only saves work:
+    /// correctness does not depend on it.
     PutBack,
 }
 
@@ -141,11 +141,11 @@ mutations! {
     NamesReplaced,
     /// A claim is marked dead however young it is.
     YoungClaimKilled,
-    /// An effect of a message is committed although the lease of the message is over.
+    /// An effect of a message is committed although the message's lease has expired.
     EffectAfterLease,
-    /// A dirty row is deleted although a copy that it names belongs to a type that is not known.
+    /// A dirty row is deleted although it names a copy of an unknown type.
     UnknownCopyIsRight,
-    /// A failure that passes alone counts towards the poison table.
+    /// A temporary failure counts towards the poison table.
     PassingFailureCounts,
     /// Work that was done is no longer due once it waits for its second look.
     SecondLookForgotten,
@@ -175,7 +175,7 @@ mutations! {
     SettlingGivesUp,
     /// A row under a unique key is taken over whatever its ETag.
     TakenOverBlindly,
-    /// The copies of a transaction stand before its primaries.
+    /// A transaction lists its copies before its primaries.
     CopiesFirst,
     /// A new local copy replaces the row that has its key.
     TakenKeyReplaced,
@@ -237,7 +237,7 @@ pub(crate) struct Guards {
 }
 
 impl Guards {
-    /// Returns guards of which all hold except `guard`.
+    /// Returns guards with only `guard` disabled.
     #[cfg(feature = "conformance")]
     pub(crate) const fn all_except(guard: Guard) -> Self {
         Self { disabled: Some(guard), mutation: None }
@@ -275,8 +275,8 @@ impl Guards {
         self.disabled != Some(guard)
     }
 
-    /// Returns `value`, such as an operation that belongs to a transaction. Returns `None` if the
-    /// simulation disables the guard, so that the caller leaves the value out.
+    /// Returns `value`, such as an operation of a transaction. Returns `None` if the simulation disables the
+    /// guard; the caller then leaves the value out.
     pub(crate) fn value_if_guarded<T>(self, guard: Guard, value: T) -> Option<T> {
         self.guard_holds(guard).then_some(value)
     }

@@ -1,8 +1,8 @@
-//! A typed mapping layer for Azure Table storage, embedded or in the cloud.
+//! A typed mapping layer for Azure Table storage, in the cloud or embedded.
 //!
-//! `#[derive(TableEntity)]` turns a plain struct into an entity with compound keys, and with copies that
-//! make it findable by other fields. The library keeps the copies exact, groups writes into transactions,
-//! and shows what a query costs before it is sent. One program runs in memory, on a file and on the
+//! `#[derive(TableEntity)]` turns a plain struct into an entity with compound keys, and adds index copies
+//! to look it up by other fields. The library keeps the copies exact, groups writes into transactions, and
+//! shows what a query costs before sending it. The same program runs in memory, on a file or on the
 //! service.
 //!
 //! ```sh
@@ -43,14 +43,14 @@
 //! }
 //! ```
 //!
-//! [`Client`] opens a store, [`Table`] reads and writes one type, [`Stored`] is a value with its keys, ETag
-//! and Timestamp. The settings of `#[table(..)]` are at [`TableEntity`](macro@TableEntity), and all of them
-//! on one page: [attributes].
+//! [`Client`] opens a store. [`Table`] reads and writes one entity type. [`Stored`] is a value with its
+//! keys, ETag and Timestamp. [`TableEntity`](macro@TableEntity) documents the settings of `#[table(..)]`;
+//! [attributes] lists all of them on one page.
 //!
 //! # Reading
 //!
-//! The derive makes a builder for each way in. What the builder returns tells the cost: a [`Point`], a
-//! [`Range`], a [`Partition`], a [`Scan`].
+//! The derive makes a builder for each access path. The type that the builder returns shows the cost: a
+//! [`Point`], a [`Range`], a [`Partition`] or a [`Scan`].
 //!
 //! ```
 //! # use entable::prelude::*;
@@ -78,28 +78,28 @@
 //! # }
 //! ```
 //!
-//! [`Query`] has `collect`, `stream`, `first` and `page`; [`Table::get_many`] and [`Table::query_many`] read
-//! side by side; [`Client::set`] reads several types, [`Client::dynamic`] any row.
+//! [`Query`] has `collect`, `stream`, `first` and `page`. [`Table::get_many`] and [`Table::query_many`] run
+//! reads in parallel. [`Client::set`] reads several entity types, and [`Client::dynamic`] any row.
 //!
 //! # Writing
 //!
-//! | verb | writes |
+//! | verb | effect |
 //! |---|---|
-//! | [`insert`](Table::insert) | a new row; a conflict if the keys are taken |
-//! | [`replace`](Table::replace), [`delete`](Table::delete) | under the ETag that was read |
-//! | [`update`](Table::update) | reads, changes, writes, and again if another writer was first |
-//! | [`patch`](Table::patch), [`patch_at`](Table::patch_at) | some properties, under the ETag or under none |
-//! | [`insert_or_replace`](Table::insert_or_replace), [`insert_or_merge`](Table::insert_or_merge) | the row, whatever is stored under its keys |
-//! | [`transaction`](Client::transaction) | up to 100 rows of one partition, all or none |
-//! | [`bulk`](Client::bulk) | any number of rows, grouped; not atomic |
+//! | [`insert`](Table::insert) | inserts a new row; fails with a conflict if the keys are taken |
+//! | [`replace`](Table::replace), [`delete`](Table::delete) | change the row if its ETag is still the one that was read |
+//! | [`update`](Table::update) | reads, changes and writes; repeats this if another writer was first |
+//! | [`patch`](Table::patch), [`patch_at`](Table::patch_at) | write some properties, with or without the ETag |
+//! | [`insert_or_replace`](Table::insert_or_replace), [`insert_or_merge`](Table::insert_or_merge) | write the row, whatever is stored under its keys |
+//! | [`transaction`](Client::transaction) | writes up to 100 rows of one partition, or none of them |
+//! | [`bulk`](Client::bulk) | writes any number of rows in groups; not atomic |
 //!
 //! # Copies
 //!
-//! `index(..)` keeps a copy of each entity under another key, `list(..)` the keys of all entities that share
-//! a value. In the entity's partition they are written in its transaction. In another partition or table
-//! they follow: the work is recorded in the transaction, and a [`Worker`] finishes what a writer could not.
-//! [`Table::check`] compares and repairs, [`Table::rebuild`] fills a new index. See [copies],
-//! [across partitions].
+//! `index(..)` keeps a copy of each entity under another key. `list(..)` keeps a list of the keys of all
+//! entities that share a value. In the entity's own partition, both are written in the entity's
+//! transaction. In another partition or table they are written shortly afterwards: the transaction records
+//! the work, and a [`Worker`] finishes it if the writer could not. [`Table::check`] compares and repairs
+//! copies; [`Table::rebuild`] fills a new index. See [copies] and [across partitions].
 //!
 //! # On Azure
 //!
@@ -113,44 +113,45 @@
 //! # }
 //! ```
 //!
-//! Feature `azure`. Accounts, roles and signatures: [Azure, step by step]; errors, retries, Cosmos DB:
-//! [Azure].
+//! This needs the feature `azure`. [Azure, step by step] covers accounts, roles and signatures; [Azure]
+//! covers errors, retries and Cosmos DB.
 //!
 //! # Errors
 //!
-//! Every call returns one [`Error`], with predicates that callers act on ([`Error::is_conflict`],
-//! [`Error::is_precondition_failed`], ..) and the service's own [`code`](Error::code) on every store. What
-//! each means and what to do: [troubleshooting]. Data never makes a call panic.
+//! Every call returns the same [`Error`] type. It has predicates to act on ([`Error::is_conflict`],
+//! [`Error::is_precondition_failed`], ..) and, with every store, the service's own [`code`](Error::code).
+//! [Troubleshooting][troubleshooting] explains each error and what to do. Data never makes a call panic.
 //!
 //! # Seeing a layout
 //!
-//! [`report!`] describes rows, keys, copies, access paths and costs as Markdown and as an HTML page with
-//! pictures, and with figures of what a store has. [`layout!`] is a text to check in: a test says what a change of stored rows needs.
+//! [`report!`] describes rows, keys, copies, access paths and costs as Markdown or as an HTML page with
+//! pictures, and can include figures from a store. [`layout!`] writes the layout as text to check in. A
+//! test then says what a change of the stored rows requires.
 //!
 //! # Designing
 //!
-//! [`access_patterns!`] names the questions of a program with what each may cost, for a test without a store.
-//! Its [plan](patterns::Plan) counts requests, hot partitions, storage and money:
+//! [`access_patterns!`] lists the questions that a program asks and what each may cost. A test checks them
+//! without a store. The [plan](patterns::Plan) estimates requests, hot partitions, storage and money; see
 //! [design a table](https://github.com/entable/entable/blob/main/docs/design.md).
 //!
 //! # Testing
 //!
-//! [`Client::memory`] keeps the service's rules and limits. The layers of [`backend::layer`] count requests
-//! and inject faults, [`SteppedClock`] moves the time. See [testing].
+//! [`Client::memory`] enforces the service's rules and limits. The layers in [`backend::layer`] count
+//! requests and inject faults. [`SteppedClock`] moves the time. See [testing].
 //!
 //! # Features
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `embedded` (default) | the store in one file, [`Client::open`] |
-//! | `azure` | the service, its emulator, shared access signatures |
-//! | `azure-queue` | Azure Storage queues, beside queues in tables |
+//! | `embedded` (default) | a store in one file, [`Client::open`] |
+//! | `azure` | the service, its emulator, and shared access signatures |
+//! | `azure-queue` | Azure Storage queues, in addition to queues in tables |
 //! | `blob` | lists, logs and archived entities in blobs, through `object_store` |
-//! | `keyvault` | keyrings as secrets of Azure Key Vault |
-//! | `legacy-encryption` | reading of rows that older storage libraries encrypted |
+//! | `keyvault` | keyrings stored as secrets in Azure Key Vault |
+//! | `legacy-encryption` | reads rows that older storage libraries encrypted |
 //! | `chrono`, `jiff`, `rust_decimal` | types of these crates as properties |
-//! | `metrics` | figures of requests and workers for dashboards |
-//! | `conformance` | the service's behaviour as a test suite for backends |
+//! | `metrics` | metrics of requests and workers for dashboards |
+//! | `conformance` | a test suite that compares a backend with the service's behaviour |
 //!
 //! # The book
 //!
@@ -176,7 +177,7 @@
 #[cfg(test)]
 extern crate self as entable;
 
-// A module uses only modules that stand above it in this list.
+// A module uses only modules listed above it.
 // Floor 0: nothing below.
 mod address;
 pub mod error;

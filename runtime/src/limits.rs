@@ -61,8 +61,7 @@ pub(crate) const fn is_ascii_allowed_in_key(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && !is_forbidden_in_key(byte as char)
 }
 
-/// Checks that the service accepts a key. `name` is `PartitionKey` or `RowKey` and stands in the
-/// error.
+/// Checks that the service accepts a key. The error shows `name`, which is `PartitionKey` or `RowKey`.
 ///
 /// # Errors
 ///
@@ -203,8 +202,8 @@ const fn is_ascii_letter(byte: u8) -> bool {
 ///
 /// # Errors
 ///
-/// `is_invalid` if the name is not an identifier or is that of a system property (`PartitionKey`,
-/// `RowKey`, `Timestamp`); `is_too_large` if it is too long.
+/// `is_invalid` if the name is not an identifier or is a system property (`PartitionKey`, `RowKey`,
+/// `Timestamp`); `is_too_large` if it is too long.
 ///
 /// ```
 /// use entable::limits::check_property_name;

@@ -201,7 +201,7 @@ pub(crate) fn count_lookup(cache: &'static str, is_hit: bool) {
     let _ = (cache, is_hit);
 }
 
-/// Tells the recorder the unit and the meaning of each figure.
+/// Registers the unit and description of each metric with the recorder.
 #[cfg(feature = "metrics")]
 fn describe_figures() {
     use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};

@@ -37,21 +37,21 @@ impl<T> Page<T> {
 
 /// The position of a loop over pages: the start, the cursor of the next page, or the end.
 ///
-/// Every job, query and worker that reads page after page has this one loop:
+/// Every job, query and worker that reads pages uses this loop:
 ///
 /// ```text
 /// let mut pages = PageLoop::from_start();
 /// while let Some(from) = pages.begin_page() {
 ///     // Read the page at `from`, and work on it.
 ///     pages.continue_at(page.next);
-///     // Report: `pages.cursor()` is where a later run can go on.
+///     // Report: a later run can continue at `pages.cursor()`.
 /// }
 /// ```
 ///
-/// A page after which nobody calls [`continue_at`](Self::continue_at) is the last.
+/// The loop ends unless [`continue_at`](Self::continue_at) is called for the page.
 #[derive(Debug)]
 pub(crate) enum PageLoop<C> {
-    /// The next page begins at the cursor; at the start without one.
+    /// The next page begins at this cursor, or at the start if there is none.
     At(Option<C>),
     End,
 }
@@ -83,7 +83,7 @@ impl<C> PageLoop<C> {
         }
     }
 
-    /// Returns the cursor of the next page; `None` at the start and at the end.
+    /// Returns the cursor of the next page, or `None` at the start and at the end.
     pub(crate) const fn cursor(&self) -> Option<&C> {
         match self {
             Self::At(from) => from.as_ref(),
@@ -97,10 +97,10 @@ impl<C> PageLoop<C> {
     }
 }
 
-/// A position in a query, from which this process or another can go on reading.
+/// A position in a query. This process or another can continue reading there.
 ///
-/// Its text is opaque and holds a format version and a fingerprint of the query, so that any other
-/// query refuses it. It implements serde, `Display` and `FromStr`.
+/// Its text is opaque. It holds a format version and a fingerprint of the query, and any other query
+/// refuses it. `Cursor` implements serde, `Display` and `FromStr`.
 ///
 /// ```
 /// use entable::Cursor;
@@ -114,9 +114,8 @@ pub struct Cursor {
     /// Whether earlier pages held rows that are not items, such as rows of other types.
     pub(crate) mixed: bool,
     pub(crate) at: Continuation,
-    /// The dated table of the entities that the next page finds, for a scan that reads dated tables one
-    /// after the other; `None` for any other scan. If the page begins at the table's beginning, `at` is
-    /// empty.
+    /// The dated table that holds the next page's entities, for a scan that reads dated tables in turn.
+    /// `None` for any other scan. `at` is empty if the page begins at the start of the table.
     pub(crate) table: Option<String>,
 }
 
@@ -157,8 +156,7 @@ impl Cursor {
         [&[VERSION][..], &check_sum(&body), &body].concat()
     }
 
-    /// Returns whether the query reads several tables, and the cursor stands at the beginning of
-    /// one of them.
+    /// Returns whether the query reads several tables and the cursor is at the beginning of one.
     pub(crate) fn begins_table(&self) -> bool {
         self.table.is_some() && self.at.partition_key.is_empty() && self.at.row_key.is_none()
     }
@@ -180,7 +178,7 @@ impl Cursor {
         let (partition_key, rest) = rest.split_at_checked(length)?;
         let row_key = match rest {
             [] => None,
-            // The 1 tells an empty RowKey from none.
+            // The 1 distinguishes an empty RowKey from a missing one.
             [1, row_key @ ..] => Some(text_of(row_key)?),
             _ => return None,
         };
@@ -221,7 +219,7 @@ impl FromStr for Cursor {
     /// `is_invalid_cursor` for any other text, and for a cursor of another format version.
     fn from_str(text: &str) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorKind::InvalidCursor, message);
-        // A text that is no base64 counts as empty, which the last arm reports.
+        // Invalid base64 counts as empty text, which the last arm reports.
         let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
         match bytes.split_first() {
             Some((&VERSION, rest)) => Self::decode(rest)

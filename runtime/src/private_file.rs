@@ -40,7 +40,7 @@ impl NewFileName {
         Self { random, own: path.to_owned() }
     }
 
-    /// Returns the random name, under which the file is created.
+    /// Returns the random name that the file is created under.
     pub(crate) fn random(&self) -> &Path {
         &self.random
     }
@@ -56,7 +56,7 @@ impl NewFileName {
         // A link never replaces another file, as a rename does.
         match fs::hard_link(&self.random, &self.own) {
             Ok(()) => {
-                // The file has its name: a random one that stays beside it does no harm.
+                // The file has its final name. A leftover random name does no harm.
                 let _ = fs::remove_file(&self.random);
                 Ok(true)
             }
@@ -70,8 +70,8 @@ impl NewFileName {
     /// Gives a complete file its own name as [`give_own_name`](Self::give_own_name) does, on a file system without
     /// links.
     fn give_own_name_by_rename(&self) -> io::Result<bool> {
-        // A rename replaces what is there: an empty file of our own takes the name first, so that it can only be
-        // that file.
+        // A rename replaces whatever has the target name. Take the name with an empty file first, which ensures
+        // that the rename replaces only that file.
         match create_private_file(&self.own) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),

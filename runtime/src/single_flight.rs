@@ -48,11 +48,10 @@ impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the slot of `key`, and adds it if there is none.
+    /// Returns the slot of `key`, and adds it if it is missing.
     ///
-    /// Before it adds a slot to a map with at least `prune_from` slots, it removes every slot that
-    /// no task holds and for which `keep` returns `false`. `keep` gets the slot's state and the
-    /// number of slots in the map.
+    /// Before adding a slot to a map with at least `prune_from` slots, removes every slot that no task holds
+    /// and for which `keep` returns `false`. `keep` gets the slot's state and the number of slots in the map.
     pub(crate) fn slot_of_key(
         &self,
         key: K,

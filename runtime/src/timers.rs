@@ -23,7 +23,7 @@ static WITHOUT_TIMERS: Mutex<Vec<Id>> = Mutex::new(Vec::new());
 /// Returns whether the running task may use the timers of tokio.
 fn are_available() -> bool {
     let Ok(runtime) = Handle::try_current() else { return false };
-    // A runtime does not tell whether it has timers, and a program that aborts cannot try.
+    // A runtime cannot be asked whether it has timers, and trying would abort this program.
     if cfg!(panic = "abort") {
         return true;
     }

@@ -1,9 +1,8 @@
-//! Turns: one task at a time works at something, and the others wait.
+//! Turns: one task at a time works on something, and the others wait.
 //!
-//! Programs may keep a future and not poll it, and may even wait meanwhile for a task that needs its
-//! turn. So a free turn goes to the first task that is polled. A worker that was woken and then not
-//! polled for a second loses its turn to one of the tasks that wait; a worker that waits for a slow
-//! answer keeps it.
+//! A program may keep a future without polling it, even while it waits for another task that needs the
+//! turn. A free turn therefore goes to the first task that is polled. A worker that was woken and then not
+//! polled for a second loses its turn to a waiting task. A worker that waits for a slow answer keeps it.
 
 use std::{
     future::{Future, poll_fn},
@@ -20,14 +19,13 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::timers;
 
-/// The time for which a worker may stay unpolled after something woke it. A task that waits longer
-/// takes the turn over.
+/// The longest time a worker may stay unpolled after a wake. Then a waiting task takes over the turn.
 pub(crate) const LONGEST_STALL: Duration = Duration::from_secs(1);
 
-/// The right to work at something. One worker has it at a time.
+/// The right to work on something. One worker has it at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// The progress of the worker that has the turn; `None` while the turn is free.
+    /// The progress of the worker that has the turn, or `None` while the turn is free.
     progress: Mutex<Option<Arc<Progress>>>,
     /// Wakes the tasks that wait for the turn when a worker ends.
     ended: Notify,
@@ -66,7 +64,7 @@ struct NotingWaker {
 }
 
 impl Worker {
-    /// Runs work in which this worker has turns, or waits for them. Counts its wakes and polls.
+    /// Runs work that takes turns or waits for them. Counts its wakes and polls.
     pub(crate) async fn run<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut waker: Option<(Waker, Waker)> = None;
@@ -104,7 +102,7 @@ impl Turn {
         worker: &Worker,
         seen: Waited,
     ) -> Result<HeldTurn<'_>, Waited> {
-        // Listens before it looks, so that it cannot miss the end of the worker.
+        // Listen before looking; otherwise the end of the worker could be missed.
         let mut ended = pin!(self.ended.notified());
         ended.as_mut().enable();
         let found = match self.try_take(worker, seen) {

@@ -19,9 +19,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason why an operation failed.
 ///
-/// Predicates ([`is_not_found`](Error::is_not_found), [`is_conflict`](Error::is_conflict), ..) tell
-/// the kind of failure; [`code`](Error::code) returns the Table service's error code on every
-/// backend. The text names table, keys and property, and never a secret value.
+/// Predicates ([`is_not_found`](Error::is_not_found), [`is_conflict`](Error::is_conflict), ..) return
+/// the kind of failure. [`code`](Error::code) returns the Table service's error code on every backend.
+/// The message names the table, keys and property, and never contains a secret value.
 ///
 /// ```
 /// use entable::{Error, ErrorKind};
@@ -249,7 +249,7 @@ impl Error {
         self
     }
 
-    /// Adds the state in which a read found the row after the answer to a write was lost.
+    /// Adds the state in which a later read found the row, after the answer to its write was lost.
     ///
     /// ```
     /// # use entable::{Error, ErrorKind, Seen};

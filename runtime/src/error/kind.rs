@@ -1,6 +1,6 @@
-//! The kinds of failure that callers tell apart.
+//! The kinds of failure that a caller can distinguish.
 
-/// The kinds of failure that callers tell apart.
+/// The kinds of failure that a caller can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -32,7 +32,7 @@ pub enum ErrorKind {
     /// The receiver no longer holds the queue message: its visibility timeout ended and another
     /// receiver may have taken it, or it was deleted.
     LeaseLost,
-    /// The service would refuse the value, key, name, filter or batch; no request was sent.
+    /// The service would refuse the value, key, name, filter or batch, so it was not sent.
     Invalid,
     /// The query would read a whole table, and the caller did not allow that.
     ScanRefused,

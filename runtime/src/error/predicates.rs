@@ -58,7 +58,7 @@ predicates! {
     is_denied => Denied;
     /// Returns whether another process has the store's file open.
     is_locked => Locked;
-    /// Returns whether the store's file is older than it was, so that acknowledged writes are missing.
+    /// Returns whether the store's file was replaced by an older one, which lacks acknowledged writes.
     is_rolled_back => RolledBack;
     /// Returns whether stored bytes are damaged or have an unknown format.
     is_corrupt => Corrupt;

@@ -8,8 +8,8 @@ const NAME_CHARACTERS: usize = 1024;
 /// The most characters of the text of another library's error.
 const SOURCE_CHARACTERS: usize = 2000;
 
-/// Returns whether a character can be shown without an effect on other text: it is no control
-/// character, and none of the line separators, invisible characters and direction marks below.
+/// Returns whether a character can be shown without affecting other text. Control characters, line
+/// separators, invisible characters and direction marks cannot.
 pub(crate) fn is_printable(character: char) -> bool {
     !character.is_control()
         && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

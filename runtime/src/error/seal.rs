@@ -20,7 +20,7 @@ pub enum SealFault {
         retryable: bool,
     },
     /// Authentication failed: the key is wrong, the bytes were changed, or the value was moved from
-    /// another row or property. The fault does not tell which.
+    /// another row or property. The cipher cannot distinguish these causes.
     Authentication,
     /// The key differs from the one that its configuration names.
     KeyIdMismatch,

@@ -14,7 +14,7 @@ pub(crate) enum RetryChance {
     PassesAlone,
     /// The request fails every time.
     Never,
-    /// The error does not tell.
+    /// The error does not show which.
     Unclear,
 }
 
@@ -153,8 +153,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the error is one with which the target of a move refuses the entity for good. Then the
-    /// caller reads whether an earlier attempt already inserted the entity, and ends the move if none did.
+    /// Returns whether the error means that the target of a move refuses the entity permanently. The caller
+    /// then checks whether an earlier attempt already inserted the entity, and ends the move if not.
     pub(crate) fn ends_move(&self) -> bool {
         match self.kind() {
             ErrorKind::NotFound
@@ -224,8 +224,8 @@ impl Error {
         }
     }
 
-    /// Returns whether an entity cannot be written anew, because of its row, its blobs or another
-    /// entity. A job over many entities reports the entity and goes on with the others.
+    /// Returns whether one entity cannot be rewritten because of its row, its blobs or another entity. A job
+    /// over many entities reports such an entity and continues with the next.
     pub(crate) fn concerns_one_entity(&self) -> bool {
         match self.kind() {
             ErrorKind::TooLarge
