@@ -1,4 +1,4 @@
-//! Defines the deadline of a write: the last moment at which its bytes may leave the program.
+//! Defines the deadline of a write: the last moment at which the program may send it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use crate::{
     timers::instant_after,
 };
 
-/// The last moment at which a write may be sent, on two clocks: the timers' clock, which stands still while
-/// the machine is suspended, and the wall clock, which somebody may set back.
+/// The last moment at which a write may be sent. It is checked on two clocks: the timers' clock stops while
+/// the machine is suspended, and the wall clock can be set back.
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
@@ -34,7 +34,7 @@ impl Deadline {
     /// Creates a deadline `time` from now.
     pub fn after(time: Duration, clock: Arc<dyn Clock>) -> Self {
         let ticks = i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
-        // The wall clock as well: the timers' clock stands still while the machine is suspended.
+        // The wall clock covers suspensions, during which the timers' clock stops.
         let wall_until = Ticks::new(clock.now().get().saturating_add(ticks)).unwrap_or(Ticks::MAX);
         Self { until: instant_after(Instant::now(), time), wall_until, clock }
     }
@@ -49,7 +49,7 @@ impl Deadline {
         self.until
     }
 
-    /// Returns a deadline that is over as soon as one of two is over; `None` if both are `None`.
+    /// Returns a deadline that passes when the first of the two passes, or `None` if both are `None`.
     pub(crate) fn earlier(one: Option<&Self>, other: Option<&Self>) -> Option<Self> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other).cloned() };
         // Each end for itself: after a suspension, the deadline that ends first by the timers' clock may end
@@ -63,7 +63,7 @@ impl Deadline {
 
     /// Returns whether either clock has reached the deadline.
     pub fn is_over(&self) -> bool {
-        // Either clock ends it: one stands still while suspended, the other may be set back.
+        // Either clock ends it: one stops during a suspension, the other can be set back.
         Instant::now() >= self.until || self.clock.now() >= self.wall_until
     }
 

@@ -63,13 +63,13 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Sets the last moment at which the batch may be sent.
+    /// Sets the latest time to send the batch.
     #[must_use]
     pub fn with_deadline(self, deadline: Option<Deadline>) -> Self {
         Self { deadline, ..self }
     }
 
-    /// Returns the last moment at which the batch may be sent; `None` if it has none.
+    /// Returns the latest time to send the batch, if one was set.
     pub fn deadline(&self) -> Option<&Deadline> {
         self.deadline.as_ref()
     }
@@ -107,8 +107,7 @@ impl Batch {
         let bytes = operation.request_bytes().map_err(place)?;
         self.check_count().map_err(place)?;
         self.check_partition(row).map_err(place)?;
-        // Sorted by key, so that a row that is written twice is found without a search through all
-        // operations.
+        // Sorted by key, to find a row that is written twice without searching all operations.
         let slot = self.insert_position(row).map_err(place)?;
         self.bytes = self.size_with(bytes).map_err(place)?;
         self.by_row.insert(slot, self.operations.len());
@@ -142,8 +141,8 @@ impl Batch {
         }
     }
 
-    /// Returns the position at which the row belongs among the batch's rows in the order of
-    /// RowKeys. Fails if the batch writes the row already.
+    /// Returns the row's position among the batch's rows in RowKey order. Fails if the batch already writes
+    /// the row.
     fn insert_position(&self, row: &Row) -> Result<usize> {
         // Keys are compared as bytes: they are valid UTF-8, which sorts as its characters do.
         let key_at = |position: usize| self.operations.get(position)?.row().key_bytes();
@@ -192,7 +191,7 @@ impl Batch {
         self.operations.first().map(|first| first.row().partition_key()).unwrap_or_default()
     }
 
-    /// Returns the operations in the order in which they were added.
+    /// Returns the operations in the order they were added.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
@@ -224,11 +223,10 @@ fn partition_of(row: &Row) -> Option<&[u8]> {
 pub struct Written {
     /// The HTTP status of the operation: 201 or 204.
     pub status: u16,
-    /// The row's new ETag; `None` after a delete, and after a lost answer if another writer may have
+    /// The row's new ETag. `None` after a delete, or if the answer was lost and another writer may have
     /// changed the row since.
     pub etag: Option<ETag>,
-    /// The time at which the row was written; `None` after a delete, and if the ETag does not
-    /// contain it.
+    /// The time of the write. `None` after a delete, or if the ETag does not contain it.
     pub timestamp: Option<Ticks>,
 }
 

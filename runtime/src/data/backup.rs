@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::{backend::BackupReport, error::Result, table::Client};
 
 impl Client {
-    /// Writes a snapshot of a store in a file to a new file at `path`. The new file opens as a store. Writers
-    /// may go on meanwhile. The call goes to [`Embedded::backup`](crate::backend::Embedded::backup) through the
-    /// client's layers.
+    /// Writes a snapshot of an embedded store to a new file at `path`. The new file opens as a store. Writers
+    /// can continue during the backup. The call passes through the client's layers to
+    /// [`Embedded::backup`](crate::backend::Embedded::backup).
     ///
     /// ```
     /// use entable::prelude::*;
@@ -27,7 +27,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails with `is_unsupported` for a store that is no file, with `is_conflict` if the path is taken, and
+    /// Fails with `is_unsupported` for a store that is not a file, with `is_conflict` if the path is taken, and
     /// with the errors of both files.
     pub async fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
         self.backend().backup(path.as_ref()).await

@@ -71,7 +71,7 @@ pub struct CopyProgress {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CopyReport {
-    /// The tables, in the order in which they were copied.
+    /// The tables, in the order of copying.
     pub tables: Vec<TableCopy>,
 }
 
@@ -96,11 +96,11 @@ pub struct TableCopy {
     pub outbox_rows: u64,
     /// The rows that the target refused. The first 100 of them are in `errors`.
     pub refused: u64,
-    /// The reasons for which rows were refused.
+    /// The errors of the refused rows.
     pub errors: Vec<Error>,
-    /// The rows of the source when the table was verified; `None` if it was not.
+    /// The source's rows at verification, or `None` if the table was not verified.
     pub source: Option<RowsDigest>,
-    /// The rows of the target when the table was verified; `None` if it was not.
+    /// The target's rows at verification, or `None` if the table was not verified.
     pub target: Option<RowsDigest>,
     /// The rows of the source that the target lacked when the table was verified.
     pub missing: u64,
@@ -170,7 +170,7 @@ impl Client {
 }
 
 impl Copy {
-    /// Copies the tables `names`. The default is all tables except those of the outbox.
+    /// Copies only the tables `names`. By default all tables are copied except the outbox's.
     pub fn tables<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
         Self { tables: names.into_iter().map(Into::into).collect(), ..self }
     }

@@ -47,7 +47,7 @@ pub struct CopyBlobsReport {
     pub bytes: u64,
     /// The blobs that were equal in both stores.
     pub equal: u64,
-    /// The blobs that the target lacks or has with other bytes. Only [`CopyBlobs::compare_only`] counts them; a
+    /// The blobs that are missing in the target or differ there. Only [`CopyBlobs::compare_only`] counts them; a
     /// copy writes them.
     pub different: u64,
     /// The blobs that were gone when it was their turn, because a writer has replaced or deleted them.
@@ -63,13 +63,12 @@ impl CopyBlobsReport {
 }
 
 impl Client {
-    /// Returns a copy of the blobs of this client's blob store into that of another client: blobs of fields,
+    /// Returns a copy job from this client's blob store to that of another client. It copies blobs of fields,
     /// lists in blobs, logs and archived rows, under the names that rows point to.
     ///
-    /// Copy the blobs before the rows that point to them, and both once more when writers are stopped. A blob
-    /// that is complete in the target is not sent again, so that a copy which was interrupted goes on when it
-    /// is repeated. Blobs that the source does not have stay in the target; [`Table::sweep_blobs`] removes
-    /// those that no row points to.
+    /// Copy the blobs before the rows that point to them. Copy both again after stopping the writers. Blobs
+    /// that are complete in the target are not sent again, so repeating an interrupted copy continues it.
+    /// Blobs that only the target has stay there; [`Table::sweep_blobs`] removes those that no row points to.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -159,8 +158,8 @@ impl CopyBlobs {
         Ok(report)
     }
 
-    /// Refuses two stores of which only one ignores case in the names of tables. The two stores name the blobs
-    /// of a table differently, so a copied row would point to a blob name that the target does not use.
+    /// Fails if only one of the two stores ignores case in table names. They name a table's blobs differently:
+    /// a copied row would point to a blob name that the target does not use.
     fn check_case(&self) -> Result<()> {
         let case = |client: &Client| client.store().table_case();
         if case(&self.from) == case(&self.to) {
@@ -226,7 +225,7 @@ impl Copier {
             let chunk = match chunk {
                 Ok(chunk) => chunk,
                 Err(error) => {
-                    // The error of the source is the one to tell; what is left is the store's to drop.
+                    // Report the source's error. The store drops what was uploaded.
                     let _ = upload.abort().await;
                     return Err(blob_store_error(error));
                 }

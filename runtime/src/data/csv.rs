@@ -12,14 +12,14 @@ pub(crate) const LONGEST: u64 = 16 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Field {
     pub(crate) text: String,
-    /// Whether the field stood in quotes, which tells an empty text from no value.
+    /// Whether the field was quoted, which distinguishes an empty text from a missing value.
     pub(crate) is_quoted: bool,
 }
 
 /// One record of a file, which may take several lines.
 #[derive(Debug, Default)]
 pub(crate) struct RecordText {
-    /// The line on which the record begins, from 1.
+    /// The number of the record's first line, from 1.
     pub(crate) line: u64,
     /// The bytes of the record, with the line end.
     pub(crate) text: Vec<u8>,
@@ -133,8 +133,8 @@ pub(crate) fn split_record(record: &[u8]) -> Result<Vec<Field>> {
     }
 }
 
-/// Reads a quoted field from `rest`, which begins after the opening quote. Returns the field and the text after
-/// the closing quote, or `None` if there is no closing quote.
+/// Reads a quoted field from `rest`, which begins after the opening quote. Returns the field and the text
+/// after the closing quote. Returns `None` if there is no closing quote.
 fn quoted_field(mut rest: &str) -> Option<(Field, &str)> {
     let mut text = String::new();
     loop {
@@ -175,8 +175,8 @@ pub(crate) fn push_field(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Puts an apostrophe before a text that a spreadsheet would run as a formula, and before one that
-/// begins with such an apostrophe already, so that [`unescape_formula`] gives every text back.
+/// Puts an apostrophe before a text that a spreadsheet would run as a formula, or that already begins with
+/// such an apostrophe. [`unescape_formula`] restores the text exactly.
 pub(crate) fn escape_formula(text: &str) -> std::borrow::Cow<'_, str> {
     if is_formula(text) { format!("'{text}").into() } else { text.into() }
 }

@@ -8,9 +8,8 @@ use crate::{edm::EdmType, error::Result, row::Row};
 
 /// The number of rows, their bytes, and a hash of their keys and properties.
 ///
-/// Timestamps, ETags, the order of the rows and the order of their properties do not count, so that two
-/// stores with equal rows have equal digests. The hash finds mistakes; it is no proof against somebody
-/// who forges rows.
+/// Timestamps, ETags and the order of rows and properties do not count, so stores with equal rows have
+/// equal digests. The hash finds mistakes. It does not protect against forged rows.
 ///
 /// ```
 /// use entable::{Row, ValueRef, data::RowsDigest};
@@ -79,7 +78,7 @@ impl fmt::Display for RowsDigest {
 
 /// Returns the first 128 bits of SHA-256 of keys and properties, each after its length.
 fn hash_of_row(row: &Row) -> u128 {
-    // Room for the lengths of some thirty properties beside their names and values.
+    // Room for names, values and the lengths of some thirty properties.
     let mut bytes = Vec::with_capacity(row.as_bytes().len() + 512);
     let (partition_key, row_key) = row.keys();
     push_part(&mut bytes, partition_key.as_bytes());
@@ -97,7 +96,7 @@ fn hash_of_row(row: &Row) -> u128 {
         }
     }
     let hash: [u8; 32] = Sha256::digest(&bytes).into();
-    // A hash has 32 bytes, so that its first 16 always exist.
+    // A hash has 32 bytes, so its first 16 always exist.
     hash.first_chunk().map(|first| u128::from_be_bytes(*first)).unwrap_or_default()
 }
 

@@ -29,12 +29,12 @@ use crate::{
     table::{Client, job::Listener},
 };
 
-/// An export of a table as text, which [`Client::export`] makes.
+/// An export of a table as text. [`Client::export`] creates it.
 ///
-/// Rows are written as they are stored, in the order of their keys, without Timestamp and ETag, so that two
-/// exports of equal tables are equal byte for byte. Rows of the outbox are left out. At most two pages of rows are
-/// in memory. On a table that is written meanwhile, each page is a snapshot and the whole is not, unless
-/// [`snapshot`](Self::snapshot) asks for it.
+/// Rows are written as stored, in key order, without Timestamp and ETag. Exports of equal tables are therefore
+/// equal byte for byte. Rows of the outbox are left out. At most two pages of rows are in memory. If the table
+/// is written during the export, each page is consistent but the whole is not, unless you ask for a
+/// [`snapshot`](Self::snapshot).
 #[must_use = "nothing is read before `to_file` or `write_to`"]
 pub struct Export {
     client: Client,
@@ -42,7 +42,7 @@ pub struct Export {
     filter: Filter,
     format: Format,
     is_resumed: bool,
-    /// The bytes by which the file may grow before a new snapshot; `None` without snapshots.
+    /// The growth of the file, in bytes, that ends a snapshot. `None` without snapshots.
     most_growth: Option<u64>,
     on_progress: Listener<ExportProgress>,
 }
@@ -64,8 +64,8 @@ pub struct ExportProgress {
     pub rows: u64,
     /// Requests that were sent.
     pub requests: u64,
-    /// The bytes by which the store's file has grown since the export began: while there is a snapshot, the
-    /// space of replaced and deleted rows is not used again. 0 without [`Export::snapshot`].
+    /// The growth of the store's file since the export began, in bytes. While a snapshot is open, the space of
+    /// replaced and deleted rows is not reused. 0 without [`Export::snapshot`].
     pub growth: u64,
 }
 
@@ -130,15 +130,15 @@ impl Export {
         Self { filter, ..self }
     }
 
-    /// Sets the format; [`Format::JsonLines`] by default. CSV reads the table twice, first for its columns; a
-    /// row with a property that no row had then, or of another type, ends the export with `is_contended`.
+    /// Sets the format; the default is [`Format::JsonLines`]. CSV reads the table twice, the first time to find
+    /// its columns. The export fails with `is_contended` if the second read finds a new property or type.
     pub fn format(self, format: Format) -> Self {
         Self { format, ..self }
     }
 
-    /// Continues an earlier [`to_file`](Self::to_file) to the same path that was interrupted, after the last
-    /// whole line of that attempt. Begins anew if there was no earlier attempt. The filter has to be that of
-    /// the earlier attempt. Some exports cannot be continued: [`can_resume`](Self::can_resume) says which.
+    /// Continues an interrupted [`to_file`](Self::to_file) to the same path, after the last whole line that it
+    /// wrote. Starts from the beginning if there was no earlier attempt. Use the same filter as the earlier
+    /// attempt. Some exports cannot be continued: see [`can_resume`](Self::can_resume).
     pub fn resume(self) -> Self {
         Self { is_resumed: true, ..self }
     }
@@ -203,19 +203,21 @@ impl Export {
         Self { on_progress: Listener::new(move |progress| report(*progress)), ..self }
     }
 
-    /// Writes the rows to a file that only this user can read. Until the export is complete and on disk, the file is
-    /// called `path`, 32 random hex digits and `part`, with dots in between. No other file is replaced, and no link is followed.
+    /// Writes the rows to a new file that only this user can read. Until the export is complete and on disk, the
+    /// file's name is `path`, 32 random hex digits and `part`, separated by dots. It never replaces another file
+    /// or follows a link.
     ///
-    /// Deletes what earlier attempts at the path have left under such names, unless
-    /// [`resume`](Self::resume) continues one of them. Files of other users and of exports that are still running
-    /// stay.
+    /// Deletes files of earlier attempts at the same path, unless [`resume`](Self::resume) continues one of them.
+    /// Files of other users and of running exports stay.
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` if the file exists, also if another program has created it meanwhile, with
-    /// `is_not_found` if the table or the directory does not exist, with
-    /// `is_unsupported` for [`resume`](Self::resume) of CSV or from a store without order and for [`snapshot`](Self::snapshot) of a store that
-    /// is no file, with `is_backend` if the file cannot be written, and with the store's errors.
+    /// * `is_conflict` if the file exists, even if another program created it during the export;
+    /// * `is_not_found` if the table or the directory does not exist;
+    /// * `is_unsupported` for [`resume`](Self::resume) of CSV or from an unordered store, and for
+    ///   [`snapshot`](Self::snapshot) of a store that is not a file;
+    /// * `is_backend` if the file cannot be written;
+    /// * the store's errors.
     pub async fn to_file(self, path: impl AsRef<Path>) -> Result<ExportReport> {
         let file = create_or_resume(path.as_ref(), self.is_resumed)?;
         let report = self.write_to_new_file(&file).await?;
@@ -242,8 +244,8 @@ impl Export {
     /// # Errors
     ///
     /// Fails with `is_not_found` if the table does not exist, with `is_unsupported` for
-    /// [`snapshot`](Self::snapshot) of a store that is no file, with `is_backend` if the writer fails, and with
-    /// the store's errors.
+    /// [`snapshot`](Self::snapshot) of a store that is not a file, with `is_backend` if the writer fails, and
+    /// with the store's errors.
     pub async fn write_to(self, out: &mut (impl Write + Send)) -> Result<ExportReport> {
         self.write_rows(out, EarlierRows::default(), Path::new("the output")).await
     }
@@ -303,10 +305,10 @@ impl Export {
         Ok(report)
     }
 
-    /// Reads the rows that an earlier attempt has written to `file`, the file at the path `part`. Returns their
-    /// digest, the length of their lines in bytes, and the keys of the last row, after which the export goes
-    /// on. Ignores a last line that a crash has cut off. Fails with `is_unsupported` if the file is not empty and
-    /// cannot be continued: as CSV, or from a store that keeps no order of rows. Fails with `is_invalid` for a line that is no row.
+    /// Reads the rows that an earlier attempt wrote to `file`, which is the file at the path `part`. Returns
+    /// their digest, the length of their lines in bytes, and the last row's keys; the export continues after
+    /// these keys. Ignores a last line that a crash cut off. Fails with `is_unsupported` if the file is not empty
+    /// and the export is CSV or reads an unordered store. Fails with `is_invalid` if a line is not a row.
     fn read_earlier_attempt(&self, part: &Path, file: &File) -> Result<EarlierRows> {
         let mut earlier = EarlierRows::default();
         if file.metadata().map_err(|error| file_error(part, "reading", error))?.len() == 0 {
@@ -361,7 +363,7 @@ struct Source {
     store: Store,
     snapshot: Option<Snapshot>,
     most_growth: u64,
-    /// The bytes by which the file grew while earlier snapshots were held.
+    /// The growth of the file while earlier snapshots were open, in bytes.
     grown_before: u64,
     snapshots: u64,
 }
@@ -372,7 +374,7 @@ impl Source {
             client: client.clone(),
             store: client.store().clone(),
             snapshot: None,
-            // Without snapshots nothing is counted as growth, so that this bound is never passed.
+            // Without snapshots no growth is counted, and this bound is never reached.
             most_growth: most_growth.unwrap_or(u64::MAX),
             grown_before: 0,
             snapshots: 0,

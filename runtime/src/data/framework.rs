@@ -20,16 +20,16 @@ pub(crate) fn is_outbox_row(row: &Row) -> bool {
     (RESERVED..RESERVED_END).contains(&row.row_key())
 }
 
-/// Returns whether a table belongs to the outbox of one store, so that it never moves: copies leave it
-/// out, and imports refuse it.
+/// Returns whether a table belongs to the outbox of one store. Such tables never move: copies leave them
+/// out, and imports refuse them.
 ///
 /// ```
 /// assert!(entable::data::is_framework_table("EntableDirectory"));
 /// assert!(!entable::data::is_framework_table("Staff"));
 /// ```
 pub fn is_framework_table(name: &str) -> bool {
-    // Whether case counts in names is a matter of the store, which is not known here: a name that
-    // differs in case alone is taken for the library's as well.
+    // Whether names are case-sensitive depends on the store, which is unknown here. A name that differs only
+    // in case is treated as the library's too.
     FRAMEWORK_TABLES.iter().any(|table| table.eq_ignore_ascii_case(name))
 }
 

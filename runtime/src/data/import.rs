@@ -84,7 +84,7 @@ pub struct ImportProgress {
 pub struct ImportReport {
     /// The table.
     pub table: String,
-    /// The rows that were written. A row that stood in several lines counts each time.
+    /// The rows that were written. A row counts once for each line that holds it.
     pub digest: RowsDigest,
     /// The lines that were set aside.
     pub bad: u64,
@@ -173,8 +173,8 @@ impl<'w> Import<'w> {
     ///
     /// # Errors
     ///
-    /// The errors of [`read_from`](Self::read_from), whose message begins with the path, and those of the
-    /// file.
+    /// Returns the errors of [`read_from`](Self::read_from), with the path at the start of the message, and
+    /// errors from reading the file.
     pub async fn from_file(self, path: impl AsRef<Path>) -> Result<ImportReport> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|error| file_error(path, "reading", error))?;
@@ -223,7 +223,7 @@ impl<'w> Import<'w> {
                     }
                 }
                 Err(error) => {
-                    // The lines before this one are written, so that the import may go on there.
+                    // Write the lines before this one first: the import can then resume at this line.
                     if bad_lines.out.is_none() {
                         self.finish_writes(&mut writer, &mut bad_lines).await?;
                     }

@@ -14,9 +14,9 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Format {
-    /// A JSON object a line, as the service sends it with minimal metadata: `PartitionKey`, `RowKey`, and
-    /// each property after `Name@odata.type` where JSON does not tell its type. Keeps every value of every
-    /// type, except the bits of a NaN.
+    /// One JSON object per line, in the service's form with minimal metadata: `PartitionKey`, `RowKey` and the
+    /// properties. `Name@odata.type` precedes a property whose type JSON does not show. Keeps all values and
+    /// types, except the bits of a NaN.
     #[default]
     JsonLines,
     /// Comma separated values (RFC 4180) with a column for each property and type, such as
@@ -73,8 +73,8 @@ pub(crate) fn read_json_line(line: &[u8]) -> Result<Row> {
     Ok(members.to_row()?.without_timestamp_and_etag())
 }
 
-/// Returns the error of a line that is no row. It names the column and quotes nothing: the line may hold
-/// secrets.
+/// Returns the error for a line that is not a row. It shows the column but quotes nothing, because the line
+/// may hold secrets.
 fn unreadable_error(error: &serde_json::Error) -> Error {
     let what = match error.classify() {
         serde_json::error::Category::Eof if error.column() == 0 => "the line is empty",

@@ -1,8 +1,8 @@
 //! Moving data: exports and imports of tables as text, copies between stores, backups of a file.
 //!
-//! Rows move as they are stored. A sealed row stays sealed and opens with the same keys, since its table
-//! and its keys stay. Rows of the outbox never move: they belong to the store whose work they record.
-//! A file uses only the files whose `mod` lines stand above its own.
+//! Rows move as they are stored. A sealed row stays sealed, and the same keys open it, because its table
+//! and keys do not change. Rows of the outbox never move: they belong to the store whose work they record.
+//! A file uses only the modules declared above its own.
 
 pub(crate) mod digest;
 pub(crate) mod framework;

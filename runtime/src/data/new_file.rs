@@ -17,11 +17,11 @@ const ENDING: &str = "part";
 /// The length of the random part of such a name, in hex digits.
 const RANDOM_DIGITS: usize = 32;
 
-/// A file that may hold rows, and that gets its name when it is complete.
+/// A file for rows that gets its name only when it is complete.
 ///
-/// Only this user can read it. Until [`finish`](Self::finish) it is called `path`, 32 random hex digits and `part`,
-/// with dots in between, so that nobody can put a link in its place. A file that is dropped before it is finished is
-/// deleted.
+/// Only this user can read it. Until [`finish`](Self::finish), its name is `path`, 32 random hex digits and
+/// `part`, separated by dots. Nobody can guess the name and put a link in its place. Dropping an unfinished
+/// file deletes it.
 ///
 /// ```
 /// use std::io::Write;
@@ -67,12 +67,12 @@ impl NewFile {
         Ok(Self { file, name, is_kept: false })
     }
 
-    /// Syncs the file and gives it its name. The file is on disk before it gets the name, so that a crash leaves no
-    /// broken file which looks complete.
+    /// Syncs the file, then gives it its name. In this order a crash cannot leave a broken file that looks
+    /// complete.
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` if the name was taken meanwhile: what has the name stays as it is. Fails with
+    /// Fails with `is_conflict` if another file took the name; that file is not changed. Fails with
     /// `is_backend` if the file cannot be written or named.
     pub fn finish(self) -> Result<()> {
         let written = self.file.sync_all();
@@ -97,7 +97,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // After `finish` there is no file of this name.
+        // After `finish`, no file has this name.
         if !self.is_kept || length_of_attempt(self) == 0 {
             self.name.remove_unfinished();
         }
@@ -121,8 +121,8 @@ impl Write for NewFile {
 /// The file stays under its random name if it is dropped before it is finished and has contents.
 pub(super) fn create_or_resume(path: &Path, is_resumed: bool) -> Result<NewFile> {
     let new = NewFile::create(path)?;
-    // Held until the file is closed: it tells other attempts that this one is at work. Some file systems have no
-    // locks.
+    // Held until the file is closed. It shows other attempts that this one is running. Some file systems have
+    // no locks.
     let _ = new.file.try_lock();
     let reading = |error| file_error(path, "looking for earlier attempts at", error);
     let mut earlier = earlier_attempts(&new).map_err(reading)?;
@@ -166,8 +166,8 @@ fn is_name_of_attempt(path: &Path, base: &str) -> bool {
     })
 }
 
-/// Opens what an earlier attempt has left. Returns `None` if it is no file of this user, is reached by a link, or
-/// is being written.
+/// Opens the file of an earlier attempt. Returns `None` if it is not a file of this user, is a link, or is
+/// being written.
 fn open_attempt(path: PathBuf, new: &NewFile) -> Option<NewFile> {
     // Looked at before it is opened, since opening a pipe would wait.
     if !path.symlink_metadata().ok()?.is_file() {

@@ -12,7 +12,7 @@ use crate::{
     store::Store,
 };
 
-/// Bytes of a page up to which the page that follows is read ahead, which bounds the memory for both.
+/// The largest page, in bytes, after which the next page is read ahead. It bounds the memory for both.
 const READ_AHEAD_BYTES: usize = 4 * 1024 * 1024;
 
 /// The rows of a table in the order of their keys, without the rows of the outbox. At most two pages are in
@@ -44,7 +44,7 @@ impl<'s> RowPages<'s> {
         }
     }
 
-    /// Sets the keys after which the reading begins.
+    /// Starts reading after these keys.
     pub(crate) fn start_after(self, partition_key: &str, row_key: &str) -> Result<Self> {
         if !self.store.capabilities().ordered {
             let message =

@@ -135,7 +135,7 @@ fn refuse_outbox_row(row: Row) -> Result<Row> {
 enum Column {
     PartitionKey,
     RowKey,
-    /// Timestamp, ETag, or the types that stand beside another column.
+    /// Timestamp, ETag, or a column that holds the types of another column.
     Ignored,
     Property {
         name: String,
@@ -297,7 +297,7 @@ fn infer_value(field: &Field) -> Value {
     .unwrap_or_else(string)
 }
 
-/// Returns the text of a value in a column of its type; that of a String is without quotes.
+/// Returns the text of a value in a column of its type. A String is not quoted.
 pub(crate) fn csv_text_of_value(value: crate::edm::ValueRef<'_>) -> String {
     use crate::edm::ValueRef;
     match value {

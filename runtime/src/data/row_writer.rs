@@ -23,7 +23,7 @@ const ATTEMPTS: u32 = 6;
 /// The wait before the second attempt; doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
-/// The longest wait that a store may ask for: the time after which [`RetryPolicy::new`] gives up.
+/// The longest wait that a store may ask for. It equals the time that [`RetryPolicy::new`] retries for.
 ///
 /// [`RetryPolicy::new`]: crate::backend::layer::RetryPolicy::new
 const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(120);
@@ -66,8 +66,8 @@ impl GroupOutcome {
     }
 }
 
-/// Writes rows in groups of up to 100 of one partition. Rows of one key are written in the order in which
-/// they come.
+/// Writes rows in groups of up to 100 rows in one partition. Rows with the same key are written in the order
+/// of arrival.
 pub(crate) struct RowWriter {
     store: Store,
     table: String,
@@ -135,8 +135,8 @@ impl RowWriter {
         let has_room = same_partition
             && self.group.len() < BATCH_OPERATIONS
             && self.group_bytes + bytes < GROUP_BYTES;
-        // A key that is not above all earlier ones may be in a group that is not written yet. Wait
-        // for the groups of its partition, so that rows of one key keep their order.
+        // If the key is not above all earlier ones, an unwritten group may hold it. Wait for the partition's
+        // groups, which keeps the rows of one key in order.
         if !has_room || !is_ascending {
             self.send_group().await?;
         }
@@ -250,9 +250,9 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
             let write = group.remove(refused);
             let is_done = match write.operation.verb() {
                 _ if !is_in_doubt => Ok(false),
-                // A row that is gone is deleted, as the write wants. Nothing tells whether the earlier attempt deleted
-                // it or another writer. A row that another writer has changed or inserted anew has another ETag, so
-                // that its deletion is refused and the row stays.
+                // A missing row is what the delete wanted, whether the earlier attempt or another writer deleted it. If
+                // another writer changed or reinserted the row, its ETag differs: the deletion is refused and the row
+                // stays.
                 Verb::Delete => Ok(error.is_row_missing()),
                 _ if error.row_exists() => {
                     is_stored(&store, &table, write.row(), &mut outcome.requests).await

@@ -1,4 +1,4 @@
-//! Runs work beside the task that waits for it.
+//! Runs work concurrently with the task that waits for it.
 
 use std::{
     future::Future,
