@@ -6,10 +6,9 @@ use crate::{
     limits,
 };
 
-/// Number of rows that one page examines before it ends short, so that a scan never occupies a store for
-/// long.
+/// Maximum number of rows that one page examines. Bounds how long a scan occupies a store.
 const EXAMINED_ROWS: usize = 20_000;
-/// Number of bytes of rows after which a page ends short, so that a page never takes much memory.
+/// Maximum size of a page's rows in bytes. Bounds the memory of a page.
 const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Refuses a scan that the service would refuse, and returns the largest number of rows of its page.

@@ -26,22 +26,21 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///
 /// * An error has the service's code ([`Error::service`](crate::Error::service)) where the service has
 ///   one; other failures of disk or network are [`ErrorKind::Backend`].
-/// * `apply` is all or nothing, isolated, and durable as the backend promises when it returns.
-///   [`failed_index`](crate::Error::failed_index) tells which operation failed. If the outcome of a
-///   write is unknown, the error is `is_ambiguous`, and never one that claims that the write did not
-///   happen. The error of a request that was never sent has [`NotSent`](super::NotSent) as its source.
+/// * `apply` is atomic and isolated, and is as durable as the backend promises once it returns.
+///   [`failed_index`](crate::Error::failed_index) identifies the operation that failed. If the outcome of a write is
+///   unknown, the error is `is_ambiguous`; it must not claim that the write did not happen. The error of a request that
+///   was never sent has [`NotSent`](super::NotSent) as its source.
 /// * Two successive writes of one row never give the same ETag.
 /// * `scan` returns rows in ordinal order of (PartitionKey, RowKey) if [`Capabilities::ordered`] says so.
 ///   An empty page can have a continuation. A continuation names the next row, and stays valid if that
 ///   row is deleted.
-/// * A row that does not decode is an error at its place in the page, and the other rows are returned. A
-///   row that gives a property twice, or that lies outside the keys that were asked for, does not decode:
-///   readers would disagree about its value or its place.
-/// * The date of a page and the Timestamps of its rows come from one clock. Work that has to wait until
-///   a row is old is never done with a backend whose pages have no date.
-/// * A batch whose [deadline](crate::Batch::check_deadline) is over is refused with the deadline's
-///   error, and nothing of the batch is sent. The check is the last thing before the bytes of the
-///   request leave, or before rows change.
+/// * A row that does not decode is an error at its place in the page; the other rows are returned. A row with a
+///   duplicate property, or outside the requested keys, counts as not decodable: readers would disagree about its value
+///   or its place.
+/// * The date of a page and the Timestamps of its rows come from one clock. Without a date, work that must wait until a
+///   row is old is never done.
+/// * A batch whose [deadline](crate::Batch::check_deadline) has passed is refused with the deadline's error, and
+///   nothing is sent. The backend checks it last, right before it sends the request or changes rows.
 /// * If the future of a write is dropped, the write may or may not happen.
 ///
 /// [`ErrorKind::Backend`]: crate::ErrorKind::Backend
@@ -49,21 +48,21 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Returns what this backend can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns the host of the store, which spans and figures tell as `server.address`; `None` by default, which
-    /// suits stores in this process. A layer asks the backend that it is around.
+    /// Returns the host of the store, which spans and metrics show as `server.address`. `None` by default, which suits
+    /// stores in this process. A layer asks its inner backend.
     fn server_address(&self) -> Option<&str> {
         None
     }
 
-    /// Returns the port of the store, which spans and metrics show as `server.port`. `None` by default,
-    /// which suits stores in this process. Also `None` if the address names no port, so that the
-    /// protocol's own is used (443 with https). A layer asks the backend that it is around.
+    /// Returns the port of the store, which spans and metrics show as `server.port`. `None` by default, which suits
+    /// stores in this process. Also `None` if the address has no port and the protocol's default applies (443 for
+    /// https). A layer asks its inner backend.
     fn server_port(&self) -> Option<u16> {
         None
     }
 
-    /// Reads one row by its keys. Returns `None` if there is no such row, and fails with `TableNotFound` if
-    /// there is no such table.
+    /// Reads one row by its keys. Returns `None` if the row does not exist. Fails with `TableNotFound` if the table
+    /// does not exist.
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>>;
 
     /// Reads one page of the rows that match a filter.
@@ -76,15 +75,14 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Creates, deletes or lists tables.
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>>;
 
-    /// Ends the store: finishes the writes that wait, and frees what only one handle may have, such as
-    /// a file. Later requests fail. Does nothing by default, which suits stores that hold nothing of
-    /// that kind; a layer closes the backend that it is around.
+    /// Closes the store: finishes pending writes and releases exclusive resources, such as a file. Later requests fail.
+    /// Does nothing by default, which suits stores without such resources. A layer closes its inner backend.
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Writes a snapshot of the store into a new store in a file. Fails with `is_unsupported` by default,
-    /// which suits stores that are no files; a layer asks the backend that it is around.
+    /// Writes a snapshot of the store to a new file. Fails with `is_unsupported` by default, for stores that are not
+    /// files. A layer asks its inner backend.
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
         let _ = path;
         Box::pin(async { Err(no_backups_error()) })
@@ -119,7 +117,7 @@ impl Snapshot {
         &self.rows
     }
 
-    /// Returns the bytes by which the file has grown since the snapshot was taken.
+    /// Returns how many bytes the file has grown since the snapshot was taken.
     pub fn growth(&self) -> u64 {
         // A file that has become smaller has not grown.
         length_of(&self.file).saturating_sub(self.length)
@@ -180,7 +178,7 @@ pub(crate) fn no_snapshots_error() -> Error {
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// Returns the error for a backup of a store that is no file.
+/// Returns the error for a backup of a store that is not a file.
 pub(crate) fn no_backups_error() -> Error {
     let message =
         "only a store in a file has backups; copy the rows into a store in a file instead";

@@ -80,10 +80,10 @@ pub struct ScanRequest<'a> {
     pub filter: &'a Filter,
     /// The properties to return; `None` for all. Keys, Timestamp and ETag are always returned.
     pub select: Option<&'a [String]>,
-    /// The most rows of this page, at most 1,000; `None` for the page size of the service. 0 is a page
-    /// without rows and without a continuation.
+    /// The maximum number of rows in this page, at most 1,000. `None` uses the page size of the service. 0 returns a
+    /// page without rows and without a continuation.
     pub top: Option<u32>,
-    /// Where the page begins; `None` for the first row.
+    /// Where the page begins. `None` begins with the first row.
     pub from: Option<&'a Continuation>,
 }
 
@@ -93,7 +93,7 @@ pub struct Rows {
     /// The rows, each with its own result: a row that does not decode, such as one that gives a property
     /// twice, is an error at its place and spoils no other row.
     pub rows: Vec<Result<Row>>,
-    /// Where the next page begins; `None` at the end.
+    /// Where the next page begins, or `None` at the end.
     pub next: Option<Continuation>,
     /// The time of the answer by the clock of the store's Timestamps. A row's age is this time minus
     /// its Timestamp. `None` if the store does not give its time.
@@ -117,19 +117,19 @@ pub enum TableRequest<'a> {
     /// Creates a table. Fails with `TableAlreadyExists` if there is a table whose name is equal by
     /// [`Capabilities::table_case`].
     Create(&'a str),
-    /// Deletes a table with all its rows. Fails with `ResourceNotFound` if there is no such table.
+    /// Deletes a table with all its rows. Fails with `ResourceNotFound` if the table does not exist.
     Delete(&'a str),
     /// Lists the tables in the order of their names, in lower case where case does not count in them.
     List {
         /// Where the page begins.
         from: Option<&'a str>,
-        /// The names to list; `None` lists all. A store may list names outside of the range too, so that
-        /// callers compare the names.
+        /// The names to list. `None` lists all. A store may also list names outside the range, so callers must check
+        /// them.
         within: Option<NameRange<'a>>,
     },
 }
 
-/// The names of tables between two names in the order in which the store lists them, both included.
+/// The table names between two names, both included, in the store's listing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameRange<'a> {
     /// The first name.
@@ -143,7 +143,7 @@ pub struct NameRange<'a> {
 pub struct TableNames {
     /// The names, in the case that the tables were created with.
     pub names: Vec<String>,
-    /// The continuation of the next page, to be passed as `from`; `None` at the end.
+    /// The continuation of the next page, to be passed as `from`, or `None` at the end.
     pub next: Option<String>,
 }
 
@@ -153,7 +153,7 @@ pub struct TableNames {
 pub struct BackupReport {
     /// The number of tables.
     pub tables: u64,
-    /// The number of rows of every kind, those of the outbox included.
+    /// The number of rows of every kind, including outbox rows.
     pub rows: u64,
     /// The bytes of the rows.
     pub row_bytes: u64,

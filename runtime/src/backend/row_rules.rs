@@ -1,5 +1,5 @@
-//! The service's rules for single operations, which the in-memory and the embedded backend share: which
-//! operation succeeds on which row, and what the row is afterwards.
+//! The service's rules for single operations, shared by the in-memory and the embedded backend: which operation
+//! succeeds on which row, and what the row holds afterwards.
 //!
 //! Existence is checked before the ETag: a missing row is 404 under every condition. Keys, properties,
 //! sizes and the composition of a batch are not checked here, because a [`Batch`] contains only checked
@@ -23,14 +23,14 @@ pub(crate) fn next_write_time(clock: &dyn Clock, last: Ticks) -> Ticks {
     clock.now().max(last.next())
 }
 
-/// Returns the row that results if `operation` is applied at time `now` to the stored row `current`, or
-/// to no row if `current` is `None`. Returns `None` if no row is left. The new Timestamp is always
-/// later than the old one, so that two versions of a row never share an ETag.
+/// Returns the row that results if `operation` is applied at time `now` to the stored row `current`, or to no row if
+/// `current` is `None`. Returns `None` if no row is left. The new Timestamp is always later than the old one: two
+/// versions of a row never share an ETag.
 ///
 /// # Errors
 ///
-/// `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`; `InvalidInput` for a text
-/// that is no ETag; the errors of [`Row::check`] for a row that a merge lets grow over the limits.
+/// `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`; `InvalidInput` for text that is not an
+/// ETag; the errors of [`Row::check`] for a row that a merge lets grow over the limits.
 pub(crate) fn resulting_row(
     current: Option<&Row>,
     operation: &Operation,
@@ -78,8 +78,8 @@ pub(crate) fn operation_error(error: Error, batch: &Batch, index: usize) -> Erro
     }
 }
 
-/// Returns the answer to an operation that was applied: status 201 for an insert, else 204, and the
-/// ETag of `row`, the resulting row. There is no ETag if no row is left.
+/// Returns the answer to an operation that was applied: status 201 for an insert, else 204, and the ETag of `row`, the
+/// resulting row. It has no ETag if no row is left.
 pub(crate) fn written_answer(operation: &Operation, row: Option<&Row>) -> Written {
     let status = if operation.verb() == Verb::Insert { 201 } else { 204 };
     Written::new(status, row.and_then(Row::etag))
@@ -101,8 +101,7 @@ pub(crate) fn check_read_keys(table: &str, partition_key: &str, row_key: &str) -
         .map_err(|error| error.in_table(table).at_keys(partition_key, row_key))
 }
 
-/// Returns the row with only the selected properties; `None` selects all. Properties that the row lacks
-/// stay absent.
+/// Returns the row with only the selected properties. `None` selects all. Properties that the row lacks stay absent.
 pub(crate) fn select_properties(row: &Row, select: Option<&[String]>) -> Result<Row> {
     match select {
         None => Ok(row.clone()),

@@ -14,7 +14,7 @@ use crate::{
 pub(crate) struct ScanRange {
     /// The first sort key.
     pub(crate) start: Vec<u8>,
-    /// The sort key after the last one; `None` if the range has no end.
+    /// The sort key after the last one, or `None` if the range has no end.
     pub(crate) end: Option<Vec<u8>>,
 }
 

@@ -1,7 +1,6 @@
 //! Prints filters as OData text.
 //!
-//! Every condition inside an `and` or `or` is put in parentheses, so that every parser reads the
-//! text alike.
+//! Every condition inside an `and` or `or` is put in parentheses, so all parsers agree on its meaning.
 
 use std::fmt::{self, Debug, Display, Write};
 

@@ -17,8 +17,7 @@ impl Filter {
         }
     }
 
-    /// Calls `visit` with this filter and all filters below it, in the order in which they are
-    /// printed.
+    /// Calls `visit` with this filter and all filters below it, in printing order.
     pub(super) fn visit_nodes<'a>(&'a self, mut visit: impl FnMut(&'a Self)) {
         let mut rest = vec![self];
         while let Some(filter) = rest.pop() {

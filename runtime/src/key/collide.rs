@@ -11,8 +11,8 @@ use super::{
 };
 use crate::limits::is_forbidden_in_key;
 
-/// Number of steps after which the walk gives up and answers `true`. Const evaluation is slow, and
-/// the compiler warns when it takes long.
+/// Maximum number of steps. The walk then gives up and returns `true`. Const evaluation is slow, and the compiler warns
+/// when it takes long.
 const STEPS: u32 = 4000;
 
 /// Returns whether a row of `a` and a row of `b` can have the same address: equal table,
@@ -99,7 +99,7 @@ impl Class {
     const fn meets_text(self, terminator: Option<char>) -> bool {
         let Self::This(c) = self else { return true };
         match terminator {
-            // The text itself escapes its terminator, so that character occurs only as a hex digit.
+            // The text escapes its own terminator, so this character can occur only as a hex digit.
             Some(end) if end == c => is_hex(c),
             _ => !is_forbidden_in_key(c),
         }

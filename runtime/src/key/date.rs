@@ -5,7 +5,7 @@ use time::{Date, Month, OffsetDateTime, Time};
 use super::{KeyPart, integer::push_padded};
 use crate::edm::{InvalidValue, Ticks};
 
-/// The unit of time, from year to 100 ns, to which a time or a date form is exact.
+/// The precision of a time or a date form, from year to 100 ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resolution {
     /// Exact to the year; `%Y` in a date form.
@@ -100,8 +100,7 @@ pub(super) const fn next_date_piece(form: &[u8]) -> Option<(DatePiece, &[u8])> {
             Some(unit) => Some((DatePiece::Unit(unit), rest)),
             None => Some((DatePiece::Unknown, rest)),
         },
-        // Only ASCII text is known, so that a byte is a character and the width of the part is
-        // certain.
+        // Only ASCII is accepted, where one byte is one character and the width of the part is known.
         [b'%' | 0x80.., rest @ ..] => Some((DatePiece::Unknown, rest)),
         [byte, rest @ ..] => Some((DatePiece::Literal(*byte), rest)),
     }
@@ -116,8 +115,8 @@ fn split_date_form(form: &str) -> impl Iterator<Item = DatePiece> {
     })
 }
 
-/// Returns the resolution of a date form: the finest unit that stands in the form after all coarser
-/// units, in order. Returns `Year` if the form has no year.
+/// Returns the resolution of a date form: the finest unit that follows all coarser units in order. Returns `Year` if
+/// the form has no year.
 pub const fn resolution_of(form: &str) -> Resolution {
     let mut finest = None;
     let mut rest = form.as_bytes();

@@ -3,8 +3,7 @@
 use super::{Part, Segment, Template, walk::length_of_part_text, write::finish_part};
 use crate::edm::InvalidValue;
 
-/// A key while its parts are given. The parts that follow each other from the first one on stand in the
-/// text of the key already.
+/// A key under construction. The text already holds the unbroken run of parts from the first one.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyDraft {
     template: &'static Template,
@@ -30,8 +29,8 @@ impl KeyDraft {
         Self { template, text: String::new(), given: 0, later: Vec::new(), from: 0 }
     }
 
-    /// Begins part number `number`, and returns the text to which the caller appends it. After that the
-    /// caller calls [`end_part`](Self::end_part).
+    /// Begins part number `number` and returns the text buffer. The caller appends the part, then calls
+    /// [`end_part`](Self::end_part).
     pub(crate) fn begin_part(&mut self, number: usize) -> &mut String {
         if number == self.given {
             self.push_literals();
@@ -106,8 +105,7 @@ impl KeyDraft {
         }
     }
 
-    /// Returns the text of part number `number` as it stands in the key; `None` if the part is not
-    /// given.
+    /// Returns the encoded text of part number `number`, or `None` if the part has not been given.
     pub(crate) fn part_text(&self, number: usize) -> Option<&str> {
         if number >= self.given {
             return self.later.iter().find(|later| later.number == number).map(|one| &*one.text);
@@ -156,8 +154,7 @@ impl KeyDraft {
 }
 
 impl Template {
-    /// Returns where part number `number` stands in the beginning of a key that ends with part number
-    /// `given - 1`.
+    /// Returns the position of part number `number` within a key prefix whose last part is number `given - 1`.
     fn range_of_part(
         &self,
         key: &str,

@@ -136,7 +136,7 @@ pub(super) fn escaped_prefix_length(key: &str, terminator: Option<char>) -> Opti
         let after = rest.get(c.len_utf8()..)?;
         rest = if c == ESCAPE {
             let (escaped, after) = read_escape(after)?;
-            // The writer escapes no other characters, so that equal texts have equal keys.
+            // The writer escapes no other characters. An escape of any other character would give one text two keys.
             is_escaped(escaped, terminator).then_some(after)?
         } else if is_forbidden_in_key(c) {
             return None;

@@ -1,9 +1,8 @@
 //! Builds PartitionKeys and RowKeys from templates, and reads their parts back.
 //!
-//! A template consists of literal text and parts, such as `empid_{id:06}`. The texts of the parts can
-//! always be read back from a key: parts of fixed width stand as they are, and every other part is
-//! escaped so that the literal after it cannot occur in it. `docs/key-encoding.md` specifies the
-//! format.
+//! A template consists of literal text and parts, such as `empid_{id:06}`. The parts can always be read back from a
+//! key: fixed-width parts are written unchanged, and every other part is escaped so the literal after it cannot occur
+//! inside it. `docs/key-encoding.md` specifies the format.
 
 mod escape;
 mod order;

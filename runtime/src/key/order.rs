@@ -50,7 +50,7 @@ pub fn decode_sort_key(bytes: &[u8]) -> Option<(String, String)> {
     Some((text(partition_key)?, text(row_key.get(1..)?)?))
 }
 
-/// Appends one key, encoded so that bytes sort as the service sorts keys.
+/// Appends one key in an encoding whose byte order is the service's key order.
 pub(crate) fn push_sort_key(bytes: &mut Vec<u8>, key: &str) {
     put_bytes(bytes, key.as_bytes());
 }

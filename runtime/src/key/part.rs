@@ -1,4 +1,4 @@
-//! Defines the traits of types that can stand in a key.
+//! Defines the traits for types that can be part of a key.
 
 use std::{
     borrow::Cow,
@@ -109,8 +109,8 @@ pub trait TextPart: KeyPart {
     fn as_text(&self) -> &str;
 }
 
-/// A type whose key parts sort as its values do, so that queries can select a range. Text sorts so
-/// only as the last part of a key (`LAST`).
+/// A type whose key parts sort in the order of its values, as range queries require. Text does so only as the last part
+/// of a key (`LAST`).
 #[diagnostic::on_unimplemented(
     message = "the keys of `{Self}` at this position do not sort as its values do",
     label = "no range over this part",
@@ -125,7 +125,7 @@ pub trait Ordered<const LAST: bool>: KeyPart {}
     note = "use an exact value or a range"
 )]
 pub trait PrefixInput<T> {
-    /// Returns the prefix: the text with which the key parts of the selected rows begin.
+    /// Returns the prefix. The selected rows are those whose key part starts with it.
     fn prefix(&self) -> &str;
 }
 

@@ -43,16 +43,14 @@ fn successor_of_allowed(prefix: &str, is_allowed: fn(char) -> bool) -> Option<St
     None
 }
 
-/// Returns the next character in the order of UTF-16 units, where surrogate pairs stand between
-/// U+D7FF and U+E000.
+/// Returns the next character in UTF-16 code unit order. Surrogate pairs sort between U+D7FF and U+E000.
 fn next_char(c: char) -> Option<char> {
     match c {
         '\u{d7ff}' => Some('\u{10000}'),
         '\u{10ffff}' => Some('\u{e000}'),
-        // No UTF-16 unit is greater; surrogate pairs, which begin with lower units, stand before
-        // U+E000.
+        // This is the greatest UTF-16 unit. Surrogate pairs begin with lower units and sort before U+E000.
         '\u{ffff}' => None,
-        // Only U+D7FF and U+10FFFF are followed by a number that is no character.
+        // Only U+D7FF and U+10FFFF have a successor that is not a valid `char`.
         _ => char::from_u32(u32::from(c) + 1),
     }
 }

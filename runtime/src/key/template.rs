@@ -65,9 +65,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// Creates a part with which keys can be split but not written: its `codec` always fails. Code
-    /// that also writes keys sets the field `codec`. A date form is taken to be as fine as the
-    /// field; for a coarser one, set `is_exact` to `false`.
+    /// Creates a part for splitting keys. Its `codec` always fails, so code that also writes keys must set the field
+    /// `codec`. A date form is assumed to be as fine as the field; for a coarser one, set `is_exact` to `false`.
     pub const fn new(field: &'static str, form: Form, width: Option<usize>) -> Self {
         Self {
             field,
@@ -81,8 +80,8 @@ impl Part {
         }
     }
 
-    /// Returns whether the part writes the period in which the time in `field` is, and not the time
-    /// itself. The texts of such parts sort as the times do.
+    /// Returns whether the part writes the period that contains the time in `field`, rather than the time itself. Such
+    /// parts sort in the order of the times.
     pub(crate) fn is_period_of(&self, field: &str) -> bool {
         self.field == field && !self.is_exact && matches!(self.form, Form::Date(_))
     }
@@ -144,13 +143,12 @@ pub struct Family {
     pub row: Template,
     /// Properties that the rows do not store because their keys restore them.
     pub in_keys: &'static [&'static str],
-    /// Properties that a partial copy lacks, neither stored nor in the keys. A name that ends with
-    /// `*` stands for the properties of a flattened struct, which begin with the text before the
-    /// `*`; `left_out_structs` tells which these are.
+    /// Properties that a partial copy lacks, neither stored nor in the keys. A name that ends with `*` stands for the
+    /// properties of a flattened struct, whose names begin with the text before the `*`. `left_out_structs` lists them.
     pub left_out: &'static [&'static str],
     /// Flattened structs that a partial copy lacks.
     pub left_out_structs: &'static [LeftOutStruct],
-    /// Whether the index is declared `unique`, so that a taken key means a unique violation.
+    /// Whether the index is declared `unique`. If so, a taken key is a unique violation.
     pub unique: bool,
     /// The table of the row family's rows, if it is not the primary's.
     pub table: Option<&'static str>,
@@ -170,10 +168,10 @@ pub struct Family {
 pub(crate) fn table_beside<'t>(declared: Option<&'t str>, primary_table: &'t str) -> Cow<'t, str> {
     let Some(declared) = declared else { return Cow::Borrowed(primary_table) };
     match declared.split_once('{') {
-        // A template of primaries stands for all of their tables, and so does that of their copies.
+        // The template of primaries covers all of their tables, and the template of their copies does too.
         Some((prefix, _)) if !primary_table.contains('{') => {
-            // The derive refuses a name whose text before the date ends with a digit, so the digits
-            // at the end are those of the date.
+            // The derive refuses a name with a digit right before the date, so all digits at the end belong to the
+            // date.
             let letters = primary_table.trim_end_matches(|c: char| c.is_ascii_digit()).len();
             let digits = primary_table.get(letters..).unwrap_or_default();
             Cow::Owned([prefix, digits].concat())
@@ -183,8 +181,7 @@ pub(crate) fn table_beside<'t>(declared: Option<&'t str>, primary_table: &'t str
 }
 
 impl Family {
-    /// Returns the table in which the row family's rows are, if their primaries are in
-    /// `primary_table`.
+    /// Returns the table that holds the row family's rows if their primaries are in `primary_table`.
     pub(crate) fn table_beside<'t>(&self, primary_table: &'t str) -> Cow<'t, str> {
         table_beside(self.table, primary_table)
     }
@@ -247,7 +244,7 @@ impl Family {
         }
     }
 
-    /// Returns whether the rows are those of lists.
+    /// Returns whether the rows belong to a list.
     pub const fn is_list(&self) -> bool {
         match self.kind {
             FamilyKind::List => true,
@@ -266,7 +263,7 @@ impl Family {
     /// Returns whether the row family's rows lack the property, both as a property and in their
     /// keys.
     pub(crate) fn leaves_out(&self, property: &str) -> bool {
-        // Other fields may have names that begin as those of the struct do.
+        // Names of other fields may begin with the struct's prefix too.
         let is_in_struct = |left_out: &LeftOutStruct| {
             property.strip_prefix(left_out.prefix).is_some_and(left_out.has_property)
         };

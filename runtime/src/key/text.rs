@@ -26,9 +26,8 @@ impl TextPart for String {
 
 impl Ordered<true> for String {}
 
-/// Appends `text` to `out` in lower case. Converts each character alone, unlike
-/// `str::to_lowercase`, so that a text that begins with a prefix still does so when both are in
-/// lower case.
+/// Appends `text` to `out` in lower case. Converts each character on its own, unlike `str::to_lowercase`. A prefix of a
+/// text is therefore still its prefix once both are in lower case.
 ///
 /// ```
 /// # use entable::key::lower;

@@ -1,9 +1,7 @@
-//! Handles blind tokens: keyed hashes (HMAC) of secret values that stand in keys, written
-//! `{field:hmac}`.
+//! Handles blind tokens, written `{field:hmac}` in a template: keyed hashes (HMAC) that replace secret values in keys.
 //!
-//! A blind token is made with an index key, which is fetched when a verb runs. A key that is built
-//! before that holds a placeholder at the blind token's position, a text that can be neither a
-//! blind token nor an escape.
+//! A blind token is computed with an index key, which is fetched when a verb runs. A row key built earlier holds a
+//! placeholder at that position. The placeholder can be neither a blind token nor an escape.
 
 use super::{Form, Part, Segment, Template};
 use crate::edm::{EdmCow, InvalidValue};
@@ -11,7 +9,7 @@ use crate::edm::{EdmCow, InvalidValue};
 /// Characters of a blind token: 128 bits in base32hex.
 pub const TOKEN_WIDTH: usize = 26;
 
-/// The text that stands in a key for a blind token that is not known yet.
+/// The placeholder in a key for a blind token that is not known yet.
 pub(crate) const TOKEN_PLACEHOLDER: &str = "~~~~~~~~~~~~~~~~~~~~~~~~~~";
 
 /// Returns whether the byte can occur in a blind token.
@@ -53,7 +51,7 @@ pub(crate) fn equals_with_tokens(key: &str, expected: &str) -> bool {
 }
 
 impl Template {
-    /// Iterates over the fields whose blind tokens stand in the template's keys, in template order.
+    /// Iterates over the fields whose blind tokens are part of the template's keys, in template order.
     pub(crate) fn token_fields(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.parts().filter(|part| part.form == Form::Hmac).map(|part| part.field)
     }

@@ -14,8 +14,8 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// Fails if the key does not fit the template, as [`matches`](Self::matches) tells. A text that does not
-    /// decode as the type of its field is no error here.
+    /// Fails if the key does not fit the template; see [`matches`](Self::matches). Does not check that a part decodes
+    /// as the type of its field.
     ///
     /// ```
     /// # use entable::key::{Form, Part, Segment, Template};
@@ -79,7 +79,7 @@ impl Template {
         Some(texts)
     }
 
-    /// Calls `each` with the text of every part, as it stands in the key.
+    /// Calls `each` with the text of every part, still escaped.
     ///
     /// # Errors
     ///
@@ -107,8 +107,8 @@ impl Template {
     /// Returns the template's spelling of a key that another program may have written without escapes:
     /// the key itself if it fits the template, or else the key with each `~` escaped. Returns `None` if
     /// neither fits.
-    // `~` is the only character that stands unescaped in other programs' keys and never in ours: the
-    // service refuses forbidden characters, and a terminator ends the part.
+    // `~` is the only character that other programs leave unescaped and we never do: the service refuses forbidden
+    // characters, and a terminator ends the part.
     #[cfg_attr(
         not(feature = "legacy-encryption"),
         allow(dead_code, reason = "used by the migration")
@@ -171,7 +171,7 @@ fn length_of_chars(text: &str, width: usize) -> Option<usize> {
     ends.nth(width)
 }
 
-/// Returns whether a part can have written `text`, as far as the part's form alone tells.
+/// Returns whether a part of this form can have written `text`. Looks at nothing but the form.
 #[inline]
 fn may_have_written(part: &Part, text: &str) -> bool {
     let is_number = || text.bytes().all(|b| b.is_ascii_digit());

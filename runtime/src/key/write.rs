@@ -31,7 +31,7 @@ pub(super) fn finish_part(
 }
 
 impl Template {
-    /// Encodes one value as the text of part number `index`, ready to stand in the key.
+    /// Encodes one value as the text of part number `index`, escaped for use in the key.
     ///
     /// # Errors
     ///
@@ -87,8 +87,7 @@ pub struct KeyWriter {
 }
 
 impl KeyWriter {
-    /// Creates a writer for one key. `name` is `PartitionKey` or `RowKey` and stands in error
-    /// messages.
+    /// Creates a writer for one key. `name`, either `PartitionKey` or `RowKey`, appears in error messages.
     pub fn new(template: &'static Template, name: &'static str) -> Self {
         let out = String::with_capacity(template.text.len() + 16);
         Self { template, name, next: 0, from: 0, out, fault: None }
@@ -146,9 +145,8 @@ impl KeyWriter {
         self.end(Ok(()));
     }
 
-    /// Writes the literals before the next part, and returns the text to which the caller appends
-    /// the part. After that the caller calls [`end`](Self::end). Generated code uses this instead
-    /// of [`part`](Self::part), to save a closure for each part.
+    /// Writes the literals before the next part and returns the text buffer. The caller appends the part, then calls
+    /// [`end`](Self::end). Generated code uses this instead of [`part`](Self::part) to avoid a closure for each part.
     #[doc(hidden)]
     pub fn begin(&mut self) -> &mut String {
         self.write_literals();

@@ -60,8 +60,8 @@ impl AccountSas {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if no operation or no resource type is permitted, the end is missing or not
-    /// after the start, or the IP text is no IPv4 address or range.
+    /// `is_invalid` if no operation or no resource type is permitted, the end is missing or not after the start, or the
+    /// IP text is not an IPv4 address or range.
     pub fn sign(&self, key: &AccountKey) -> Result<SasToken> {
         let terms = &self.terms;
         terms.check_terms()?;

@@ -131,8 +131,8 @@ fn greatest_key_below(key: &str) -> Option<String> {
     Some(below)
 }
 
-/// Returns the previous character that a key may contain, in the order of UTF-16 units, where
-/// surrogate pairs stand between U+D7FF and U+E000.
+/// Returns the previous character that a key may contain, in UTF-16 code unit order. Surrogate pairs sort between
+/// U+D7FF and U+E000.
 fn previous_char(c: char) -> Option<char> {
     let mut c = c;
     loop {
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(last("a\u{e000}"), "a\u{10ffff}\u{ffff}");
         assert_eq!(last("a\u{10000}"), "a\u{d7ff}\u{ffff}");
         assert_eq!(last("a\u{a0}"), "a~\u{ffff}");
-        // Nothing stands between a key and the same with a blank.
+        // No key sorts between a key and the same key followed by a space.
         assert_eq!(last("a "), "a");
         let after = Keys {
             rows: RowKeys::between(Bound::Excluded("a".into()), Bound::Unbounded),

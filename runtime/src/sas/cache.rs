@@ -40,7 +40,7 @@ pub struct SasCache {
     tokens: Mutex<HashMap<TableSas, SasToken>>,
 }
 
-/// Time by which a signature begins before the present, in case clocks differ.
+/// How far in the past a signature begins, in case clocks differ.
 const SKEW: Duration = Duration::from_secs(300);
 
 impl SasCache {
@@ -54,8 +54,7 @@ impl SasCache {
         Self { key, lifetime, clock, tokens: Mutex::default() }
     }
 
-    /// Returns a signature for `sas`, cached or new. Its times come from the cache; those of `sas`
-    /// are ignored.
+    /// Returns a signature for `sas`, cached or new. The cache sets its times and ignores the times in `sas`.
     ///
     /// # Errors
     ///

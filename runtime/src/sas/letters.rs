@@ -1,6 +1,6 @@
 //! Defines the macro for sets of permission letters.
 
-/// Defines a set of permission letters, written in the order in which the service signs them.
+/// Defines a set of permission letters, written in the order that the service signs them.
 macro_rules! letters {
     (
         $(#[$doc:meta])* $name:ident;

@@ -118,24 +118,23 @@ impl TableSas {
     /// Limits the signature to the rows of a path: a point, a range or a partition. A scan permits
     /// the whole table.
     ///
-    /// A signature knows keys and no types. It covers every row between its ends, rows of other
-    /// entities too, and no row beyond. To write an entity with copies or lists, the range has to
-    /// contain their rows as well: pass the partition to [`keys`](Self::keys).
+    /// A signature limits keys, not types. It covers every row in its range, including rows of other entity types, and
+    /// no row outside it. To write an entity with copies or lists, the range must contain their rows as well: pass the
+    /// partition to [`keys`](Self::keys).
     ///
-    /// The path of a [`wide`](crate::TableEntity) entity covers all of its parts. The path of one list covers its
-    /// first row alone, since lists whose key continues this key stand between that row and the rows with
-    /// further ids: to let a long list be read, sign for a prefix of its key, or for its partition.
+    /// The path of a [`wide`](crate::TableEntity) entity covers all of its parts. The path of one list covers only its
+    /// first row, because lists with longer keys may sort between that row and the list's further rows. To permit
+    /// reading a long list, sign for a prefix of its key or for its partition.
     ///
-    /// Where the path excludes its end, as a prefix does, the range ends directly below. It then
-    /// lacks only keys that continue with the noncharacter U+FFFF at that position.
+    /// If the path excludes its end, as a prefix does, the range ends directly below it. The range then misses only
+    /// keys that continue with the noncharacter U+FFFF at that position.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a path in the empty PartitionKey, or whose last row has the empty RowKey,
-    /// since the service takes an empty end for no end. Also `is_invalid` if the path selects no
-    /// key or another table, if it holds a value that does not fit its field, or if its keys hold
-    /// the blind token of a secret value, which only a verb can make: read the entity, and pass the
-    /// keys of its [`Stored`](crate::Stored) to [`keys`](Self::keys).
+    /// `is_invalid` if the PartitionKey is empty or the last row has an empty RowKey, since the service treats an empty
+    /// end as no end. Also `is_invalid` if the path selects no key or another table, holds a value that does not fit
+    /// its field, or has keys with the blind token of a secret value. Only a verb can compute that token: read the
+    /// entity and pass the keys of its [`Stored`](crate::Stored) to [`keys`](Self::keys).
     ///
     /// ```
     /// use entable::{AccountKey, prelude::*, sas::{TablePermissions, TableSas}};
@@ -360,7 +359,7 @@ fn refuse_missing_tokens(access: &Access) -> Result<()> {
 /// Returns the keys of the rows that a read of the path asks for: all parts of each wide entity.
 fn keys_of_path<P: Path>(access: &Access) -> Result<Keys> {
     let (schema, keys) = (P::Entity::SCHEMA, access.checked_keys()?);
-    // A copy is one row, also that of a wide entity.
+    // A copy is always one row, even if the entity is wide.
     match schema.is_wide() && access.family.is_none_or(Family::is_primary) {
         true => Ok(wide::bounds_with_all_parts(schema, keys)),
         false => Ok(keys.clone()),
@@ -448,7 +447,7 @@ mod tests {
         assert!(sas.sign(&key()).unwrap().as_query().contains("&spk=Sales&srk=a&epk=Sales&sig="));
     }
 
-    /// A key of the documentation's form, with made-up values. Its bytes are those of `key`.
+    /// A key in the documented format with made-up values and the same bytes as `key`.
     fn delegation_key(expiry: &str) -> UserDelegationKey {
         let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==";
         let answer = crate::wire::DelegationKeyAnswer {
@@ -491,7 +490,7 @@ mod tests {
         assert_eq!(members, query);
         assert_eq!(signature, crate::wire::encode_query_value(&key().sign_text(text)));
         assert_eq!(token.expires(), Some(datetime!(2026-04-01 18:00 UTC)));
-        // Made with another program from the text above, so that the bytes of the key count too.
+        // Computed by another program from the text above, to check that the key's bytes are used.
         assert_eq!(signature, "LdqW2%2BhOhD22QeQRvfyNc5nW77gh9L%2Bset82Pmn5Lek%3D");
     }
 

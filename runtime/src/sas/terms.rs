@@ -64,7 +64,7 @@ impl Terms {
     }
 }
 
-/// Formats a time as it stands in a signature, in whole seconds; empty without a time.
+/// Formats a time for a signature, in whole seconds. Returns an empty text without a time.
 fn format_seconds(time: Option<Result<Ticks, OffsetDateTime>>) -> String {
     let Some(Ok(time)) = time else { return String::new() };
     time.to_text_in_seconds()

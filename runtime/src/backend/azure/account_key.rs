@@ -55,7 +55,7 @@ impl AccountKey {
             return Err(Error::new(ErrorKind::Invalid, "the account key is empty"));
         }
         let account = account.into();
-        // The name is shown by `Debug` and sent with each request: no key may stand in its place.
+        // `Debug` shows the name and each request sends it, so a key must not pass for a name.
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if account.is_empty() || account.len() > NAME_BYTES || !account.bytes().all(is_name) {
             return Err(Error::new(

@@ -85,8 +85,8 @@ impl Account {
     }
 }
 
-/// Replaces the code `ResourceNotFound` with `TableNotFound` if only the table can be missing, since no
-/// operation of the batch needs an existing row. Cosmos DB does not tell the two apart.
+/// Replaces the code `ResourceNotFound` with `TableNotFound` if no operation of the batch needs an existing row, so
+/// only the table can be missing. Cosmos DB does not distinguish the two.
 fn name_missing_table(error: Error, batch: &Batch) -> Error {
     let needs_row = |operation: &Operation| match operation.verb() {
         Verb::Insert | Verb::InsertOrReplace | Verb::InsertOrMerge => false,
@@ -98,8 +98,7 @@ fn name_missing_table(error: Error, batch: &Batch) -> Error {
     }
 }
 
-/// Refuses a text that is no ETag of the service. A text with line ends could otherwise add a header to
-/// the request.
+/// Refuses text that is not an ETag of the service. Otherwise, text with line breaks could add a header to the request.
 fn check_etag(operation: &Operation) -> Result<()> {
     match operation.condition() {
         Some(Condition::Match(etag))

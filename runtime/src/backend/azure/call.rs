@@ -33,8 +33,7 @@ pub(super) enum Target<'a> {
     Row { table: &'a str, partition_key: &'a str, row_key: &'a str },
     /// An entity group transaction on a table.
     Batch(&'a str),
-    /// A key of the account with which the caller's identity signs. The request has a body, and changes
-    /// nothing.
+    /// Requests a user delegation key. The request has a body and changes nothing.
     DelegationKey,
     /// Any other path below the endpoint, percent-encoded.
     Path(&'a str),

@@ -58,7 +58,7 @@ impl ConnectionSettings {
         };
         match setting.replace(value.to_owned()) {
             None => Ok(()),
-            // The name is one of the known names, so that the message quotes no secret.
+            // This is one of the known names, so the message cannot quote a secret.
             Some(_) => Err(invalid_string_error(&format!(
                 "the connection string gives {name} twice; give it once"
             ))),

@@ -1,4 +1,4 @@
-//! Defines [`UserDelegationKey`], with which an identity signs shared access signatures, and requests it.
+//! Defines and requests [`UserDelegationKey`], a key that an identity signs shared access signatures with.
 
 use std::{fmt, ops::Range};
 
@@ -23,9 +23,8 @@ const VERSION: &str = "2025-07-05";
 /// The longest time that a key is valid.
 const LONGEST: Duration = Duration::days(7);
 
-/// A key of an account with which a Microsoft Entra identity signs shared access signatures, in place of
-/// the account's key. A signature permits what it names and the identity's roles permit, and ends with the
-/// key at the latest.
+/// A key that a Microsoft Entra identity signs shared access signatures with, in place of the account key. A signature
+/// permits what both the signature and the identity's roles allow, and expires no later than the key.
 ///
 /// [`Client::user_delegation_key`](crate::Client::user_delegation_key) requests one, and
 /// [`TableSas::sign_delegated`](crate::sas::TableSas::sign_delegated) signs with it. The key is never
@@ -34,8 +33,7 @@ const LONGEST: Duration = Duration::days(7);
 pub struct UserDelegationKey {
     /// The account's name, and the key in the place of the account's own.
     pub(crate) key: AccountKey,
-    /// Names and values of the signature's members that tell the service which key it was made with, in
-    /// the order in which they are signed.
+    /// Names and values of the signature's fields that identify the key, in signing order.
     pub(crate) members: [(&'static str, String); 6],
     pub(crate) valid: Range<Ticks>,
 }
@@ -88,8 +86,8 @@ impl fmt::Debug for UserDelegationKey {
 }
 
 impl Azure {
-    /// Requests a key with which this backend's identity signs shared access signatures, valid in a range
-    /// of times of at most seven days. Clocks differ, so begin it some minutes early.
+    /// Requests a user delegation key for this backend's identity, valid for at most seven days. Clocks differ, so let
+    /// it begin some minutes early.
     ///
     /// ```no_run
     /// # async fn example(azure: entable::Azure) -> entable::Result<()> {

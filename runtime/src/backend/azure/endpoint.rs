@@ -16,7 +16,7 @@ pub(super) const PUBLIC_CLOUD_SUFFIX: &str = "core.windows.net";
 pub(super) struct Endpoint {
     /// Scheme, host and, for path-style addresses, the account; without `/` at the end.
     pub(super) url: String,
-    /// The port; `None` if it is that of the scheme.
+    /// The port, or `None` for the scheme's default.
     pub(super) port: Option<u16>,
     /// The account, if the address contains it.
     pub(super) account: Option<String>,
@@ -24,8 +24,8 @@ pub(super) struct Endpoint {
     pub(super) loopback: bool,
     /// Whether the host belongs to Cosmos DB's Table API.
     pub(super) cosmos: bool,
-    /// Whether the address is that of an emulator. Only emulators have the account in the path, or a
-    /// host name that ends with `.localhost`.
+    /// Whether the address belongs to an emulator. Only emulators have the account in the path, or a host name that
+    /// ends with `.localhost`.
     pub(super) emulator: bool,
 }
 
@@ -82,7 +82,7 @@ impl Endpoint {
         if !shaped {
             return Err(Error::new(
                 ErrorKind::Invalid,
-                // Not quoted: the key may stand in the place of the name.
+                // The text is not quoted, since it may be the key by mistake.
                 "the account's name has other characters than lower-case letters and digits; give \
                  the name first, then the key",
             ));

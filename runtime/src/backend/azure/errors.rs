@@ -136,8 +136,7 @@ impl Account {
         }
     }
 
-    /// Returns what the user can do about an error code, given the kind of credential in use.
-    /// `None` if there is no advice.
+    /// Returns advice on an error code for the kind of credential in use, or `None` if there is none.
     fn advice_on_error(&self, code: &ServiceCode) -> Option<&'static str> {
         use ServiceCode as Code;
         Some(match (code, &self.credential) {
@@ -167,10 +166,9 @@ impl Account {
     }
 }
 
-/// Returns whether a write that was answered with this status may have happened. `named` says that
-/// the answer has an error code of the service. The service answers 501, 505 and, as
-/// "too busy", 503 with a code before it does any work. After 408, other server errors and those of a
-/// proxy, the write may have happened.
+/// Returns whether a write that was answered with this status may have happened. `named` means that the answer has an
+/// error code of the service. With a code, the service answers 501, 505 and 503 ("too busy") before it does any work.
+/// After 408, other server errors and errors of a proxy, the write may have happened.
 fn is_outcome_open(status: u16, named: bool) -> bool {
     match status {
         408 => true,
@@ -187,8 +185,7 @@ fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
         let value = answer.header("retry-after")?.trim();
         value.parse().ok().map(Duration::from_secs).or_else(|| {
             let date = OffsetDateTime::from(parse_http_date(value)?);
-            // A date that is over is a negative time, which does not convert: nothing is left to
-            // wait.
+            // A date in the past gives a negative duration, which does not convert: no wait is left.
             Some((date - OffsetDateTime::now_utc()).try_into().unwrap_or_default())
         })
     })

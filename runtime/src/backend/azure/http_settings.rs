@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long an idle connection is kept: the time after which the service closes it.
+/// How long an idle connection is kept. The service closes it after the same time.
 #[cfg(any(feature = "azure", feature = "azure-data-tables"))]
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 

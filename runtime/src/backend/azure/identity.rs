@@ -62,7 +62,7 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the name is no account name.
+    /// `is_invalid` if the name is not a valid account name.
     pub fn from_token_credential(
         account: &str,
         credential: Arc<dyn TokenCredential>,

@@ -1,8 +1,8 @@
 //! Azure Table storage, Cosmos DB's Table API and the storage emulator.
 //!
-//! A request is encoded and signed here, carried by a [`Transport`], and its answer is decoded and checked
-//! here. The wire forms are those of `wire`. Which library carries the bytes is known to one file each:
-//! `reqwest_transport`, or the folder `data_tables` for `azure_data_tables` 0.21.
+//! This module encodes and signs requests, sends them through a [`Transport`], and decodes and checks the answers. The
+//! module `wire` defines the wire format. Only `reqwest_transport`, or the folder `data_tables` for `azure_data_tables`
+//! 0.21, depends on the library that carries the bytes.
 
 mod transport;
 mod account_key;

@@ -134,7 +134,7 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the key is not base64 or the name is no account name.
+    /// `is_invalid` if the key is not base64 or the name is not a valid account name.
     pub fn from_account_key(account: &str, key: &str) -> Result<Self> {
         let key = AccountKey::new(account, key)?;
         Self::new(Credential::Key(key)).for_account(account)
@@ -206,7 +206,7 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the name is no account name.
+    /// `is_invalid` if the name is not a valid account name.
     pub fn account(self, account: &str) -> Result<Self> {
         self.for_account(account)
     }
@@ -319,7 +319,7 @@ impl AzureOptions {
         self
     }
 
-    /// Sets how long a connection may take to open; 10 s by default.
+    /// Sets how long a connection may take to open. The default is 10 s.
     ///
     /// ```
     /// use std::time::Duration;
@@ -450,9 +450,8 @@ impl AzureOptions {
         self
     }
 
-    /// Sends requests through an HTTP proxy, such as `http://proxy.example.com:3128`, in place of the
-    /// proxy that the environment names. Without this setting, requests to a loopback address use no
-    /// proxy.
+    /// Sends requests through an HTTP proxy, such as `http://proxy.example.com:3128`, in place of the proxy set in the
+    /// environment. Without this setting, requests to a loopback address use no proxy.
     ///
     /// ```
     /// use entable::{Azure, AzureOptions};
@@ -465,7 +464,7 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the text is no address. The error never quotes it, since it may hold a password.
+    /// `is_invalid` if the text is not an address. The error never quotes it, since it may hold a password.
     pub fn proxy(mut self, address: &str) -> Result<Self> {
         self.http.proxy = Some(check_proxy_address(address)?);
         Ok(self)

@@ -42,8 +42,8 @@ impl Azure {
     ///
     /// # Errors
     ///
-    /// `is_not_found` if there is no such table; `is_denied` with a SAS or a token, because only an account
-    /// key may read policies; `is_unsupported` on Cosmos DB.
+    /// `is_not_found` if the table does not exist; `is_denied` with a SAS or a token, because only an account key may
+    /// read policies; `is_unsupported` on Cosmos DB.
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = &self.0;
         account.check_policies(table, &[])?;
@@ -52,8 +52,8 @@ impl Azure {
         wire::read_policies(answer.map_err(|error| error.in_table(table))?.body())
     }
 
-    /// Replaces all stored access policies of a table; an empty slice removes them. It takes up to 30 s
-    /// until the service applies the change.
+    /// Replaces all stored access policies of a table. An empty slice removes them. The service can take up to 30 s to
+    /// apply the change.
     ///
     /// ```
     /// use entable::{AccessPolicy, Azure, AzureOptions};

@@ -77,7 +77,7 @@ struct FaultPlan {
     requests: usize,
     page_rows: Option<u32>,
     empty_pages: bool,
-    /// Continuations at which the layer returned an empty page. The next page from there has the rows.
+    /// Continuations that were answered with an empty page. The next request for each returns the rows.
     emptied: HashSet<Option<Continuation>>,
 }
 
@@ -101,14 +101,14 @@ impl FaultInjector {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans a fault for the `nth` request of a kind from now on, counted from 0. Faults that are planned for
-    /// one request take effect in the order of planning, up to the first `Before`, with which the request
-    /// fails. Of several `After`, the caller gets the last error.
+    /// Plans a fault for the `nth` request of a kind from now on, counted from 0. Several faults for one request take
+    /// effect in the order they were added, up to the first `Before`, which fails the request. If there are several
+    /// `After`, the caller gets the last error.
     pub fn inject(&self, kind: RequestKind, nth: usize, fault: InjectedFault) {
         self.lock_plan().faults.push(PlannedFault { kind, requests_before: nth, fault });
     }
 
-    /// Limits every page from now on to this many rows; `None` removes the limit.
+    /// Limits every page from now on to this many rows. `None` removes the limit.
     pub fn shorten_pages(&self, rows: Option<u32>) {
         self.lock_plan().page_rows = rows;
     }
@@ -155,8 +155,8 @@ impl FaultInjector {
         now
     }
 
-    /// Makes a request with its faults. A request that fails before it is carried out never reaches the
-    /// backend behind, so that a recorder there does not see it.
+    /// Makes a request with its faults. A request that fails before it is carried out never reaches the inner backend,
+    /// so a recorder there does not see it.
     async fn run_with_faults<'a, T>(
         &self,
         faults: Vec<InjectedFault>,
@@ -195,8 +195,7 @@ impl FaultInjector {
             return Some(here.to_continuation());
         }
         let mut plan = self.lock_plan();
-        // The second request gets the rows. The place is forgotten with it, so that the next scan
-        // finds an empty page there again.
+        // The second request gets the rows. Removing the place makes the next scan find an empty page there again.
         if !plan.empty_pages || plan.emptied.remove(&here.place) {
             return None;
         }

@@ -48,9 +48,8 @@ impl Observe {
         Self { server: Some(address.into()), ..self }
     }
 
-    /// Sets the `server.port` of spans and metrics, for a store that is not at its default port.
-    /// The default is the port that the backend names. There is no default if
-    /// [`server`](Self::server) sets another host.
+    /// Sets the `server.port` of spans and metrics, for a store that is not at its default port. The default is the
+    /// backend's port. There is no default if [`server`](Self::server) sets another host.
     ///
     /// ```
     /// use entable::backend::{Memory, layer::Observe};
@@ -132,7 +131,7 @@ pub(crate) fn record_count_in_span(span: &Span, field: &str, count: impl TryInto
     span.record(field, count.try_into().unwrap_or(i64::MAX));
 }
 
-/// Records the code and status of a failure. Its message may name keys, so that it is left out.
+/// Records the code and status of a failure. Leaves out its message, which may contain keys.
 pub(crate) fn record_failure_in_span(span: &Span, error: &Error) {
     span.record("error.type", error_code_or_kind(error));
     if let Some(status) = error.status() {

@@ -1,4 +1,4 @@
-//! A layer that records requests, by which a test proves how many requests a call costs.
+//! A layer that records requests, so a test can check how many requests a call makes.
 
 use std::{
     fmt,

@@ -188,8 +188,7 @@ impl Memory {
         let range = ScanRange::for_scan(scan.filter, scan.from);
         let state = self.read_state();
         let table = state.find_table(scan.table, self.table_case)?;
-        // Timestamps run ahead of a clock that stands still. The date is never before a row of the
-        // page.
+        // Timestamps run ahead of a clock that does not advance. The date is never earlier than a row of the page.
         let now = self.clock.now().max(state.last);
         let mut page = Rows { date: Some(now), ..Rows::default() };
         if room.is_full() {
@@ -216,7 +215,7 @@ impl Memory {
     fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
         row_rules::check_not_empty(batch)?;
         let mut state = self.state_mut();
-        // Checked under the lock, for which the batch may have waited long.
+        // Checked under the lock, since the batch may have waited for it.
         batch.check_deadline()?;
         let now = row_rules::next_write_time(&*self.clock, state.last);
         let table = state

@@ -1,4 +1,4 @@
-//! Tests of the in-memory backend beside the promises of every backend.
+//! Tests of the in-memory backend beyond the conformance suite.
 
 use std::{
     fmt,

@@ -30,7 +30,7 @@ struct DataTables {
     service: TableServiceClient,
     table: TableClient,
     row: EntityClient,
-    /// The client's pipeline, for requests for which the client has no operation.
+    /// The client's pipeline, for requests that the client has no operation for.
     pipeline: Pipeline,
     url: Url,
 }

@@ -98,8 +98,8 @@ impl Sender {
 
     async fn exchange(&self, request: reqwest_012::Request) -> Result<HttpAnswer, SendFailure> {
         let mut answer = self.0.execute(request).await.map_err(|error| {
-            // No byte of a request leaves before there is a connection, so that even a write can be
-            // repeated. The URL may contain a SAS.
+            // Without a connection, no byte of the request was sent, so even a write can be repeated. The URL may
+            // contain a SAS.
             match error.is_connect() {
                 true => SendFailure::NotSent(error.without_url().into()),
                 false => SendFailure::Lost(error.without_url().into()),

@@ -1,11 +1,11 @@
-//! Classifying a request's error by what it tells about the outcome.
+//! Classifies a request's error by what it implies about the outcome.
 
 use crate::{
     backend::NotSent,
     error::{Error, ErrorKind, ServiceCode},
 };
 
-/// The outcome of a failed request as far as its error tells it, from certain to doubtful.
+/// The outcome of a failed request as implied by its error, from certain to doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Failure {
     /// The service refused the request, and would refuse it again.

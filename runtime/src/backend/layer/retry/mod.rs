@@ -1,9 +1,9 @@
-//! Repeats requests that failed for a passing reason, without ever doubling a write.
+//! Retries requests after transient failures without applying a write twice.
 //!
-//! A failed read is repeated. A write that was certainly not carried out is repeated. If the answer to a
-//! write was lost, the layer reads the rows of the write. It repeats the write only if the rows still
-//! satisfy its guards: if the first request arrives late, one of the two then fails. If the rows do not
-//! tell what happened, the error is `is_ambiguous` and says what the rows contain.
+//! The layer retries failed reads, and writes that were certainly not carried out. If the answer to a write was lost,
+//! it reads the rows of the write and retries only if they still satisfy the write's conditions. Should the first
+//! request arrive late, one of the two then fails. If the rows do not show what happened, the error is `is_ambiguous`
+//! and says what the rows contain.
 
 mod failure;
 mod operation_id;

@@ -1,4 +1,4 @@
-//! Operation ids: a property of written rows, by which a write is recognised after its answer was lost.
+//! Operation ids: a property of written rows that identifies a write whose answer was lost.
 
 use uuid::Uuid;
 
@@ -12,8 +12,8 @@ use crate::{
 /// Twelve random bytes that all rows and all attempts of one write share.
 pub(super) type OperationId = [u8; OPERATION_ID_BYTES];
 
-/// Adds one new operation id to every written row of the batch that has room for one more property and no
-/// `OpId` of its own. Returns `None` if there is no such row.
+/// Adds one new operation id to every written row of the batch that has room for one more property and no `OpId` of its
+/// own. Returns `None` if no row qualifies.
 pub(super) fn batch_with_operation_id(batch: &Batch) -> Option<(Batch, OperationId)> {
     // A UUID has 16 bytes, and 89 bits of the first 12 stay random.
     let mut id: OperationId = Uuid::new_v4().into_bytes().first_chunk().copied()?;

@@ -1,4 +1,4 @@
-//! The retry policy: how often a failed request is repeated, and after which delays.
+//! The retry policy: how often a failed request is retried, and after what delays.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -82,9 +82,9 @@ impl RetryPolicy {
         Self { attempts, ..self }
     }
 
-    /// Sets the bound of the first delay, which doubles with each attempt, and the highest bound. A delay
-    /// is a random time below its bound, so that clients that failed together do not return together. If
-    /// the service asks for a wait, the delay is added to that wait.
+    /// Sets the upper bound of the first delay and the maximum bound. The bound doubles with each attempt. Each delay
+    /// is a random time below its bound, so clients that failed together do not retry together. If the service asks for
+    /// a wait, the delay is added to it.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -123,10 +123,10 @@ impl RetryPolicy {
         Self { budget: retries, ..self }
     }
 
-    /// Sets whether each written row gets the id of its write in the property `OpId`, by which a write is
-    /// recognised after its answer was lost. Off by default, because it adds a property to the rows. A row
-    /// without room for it, by count or by size, is written without it, and so is a row with an `OpId` that is
-    /// no Binary of 12 bytes. A merge that does not name such an `OpId` of the stored row replaces it.
+    /// Sets whether each written row gets the id of its write in the property `OpId`. The retry layer uses it to
+    /// recognise a write whose answer was lost. Off by default, because it adds a property to the rows. A row is
+    /// written without the id if it has no room for it, by count or by size, or if it has an `OpId` of its own that is
+    /// not a Binary of 12 bytes. A merge that does not include the stored row's own `OpId` replaces it.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -119,8 +119,7 @@ impl Retry {
             if matches!(failure, Failure::Throttled | Failure::Unknown) {
                 doubt = doubt.max(Some(failure));
             }
-            // The wait comes before the rows are read, so that a write whose answer was lost has
-            // time to arrive.
+            // Wait before the rows are read: a write whose answer was lost may still be on its way.
             let more = failure != Failure::Refused && attempts.wait_for_next_attempt(&error).await;
             let Some(doubt) = doubt else {
                 if more {

@@ -27,7 +27,7 @@ pub(super) enum WriteVerdict {
         /// carried out so far.
         certain: bool,
     },
-    /// The rows do not tell whether the write was carried out.
+    /// The rows do not show whether the write was carried out.
     Unclear {
         seen: Seen,
         /// Whether no operation has a guard: a repeated write would overwrite the writes of others.
@@ -41,7 +41,7 @@ enum RowEvidence {
     Made,
     /// The row has the ETag that the operation expects, so the operation was not carried out so far.
     Unchanged,
-    /// There is no row, as the insert needs. A row may have been inserted and deleted meanwhile.
+    /// The row does not exist, as the insert requires. A row may have been inserted and deleted meanwhile.
     Free,
     Unclear(Seen),
 }

@@ -40,7 +40,7 @@ impl Bucket {
         self.level += amount;
     }
 
-    /// Returns whether the bucket is empty, so that it can be forgotten.
+    /// Returns whether the bucket is empty and can be dropped.
     pub(super) fn is_empty(&mut self, rate: Rate, now: Instant) -> bool {
         self.drain(rate, now);
         self.level <= 0.0

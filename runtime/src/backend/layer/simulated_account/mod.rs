@@ -104,7 +104,7 @@ struct AccountState {
     made: Instant,
     requests: Bucket,
     partitions: HashMap<u64, Bucket>,
-    /// The number of partitions at which empty ones are dropped.
+    /// The number of tracked partitions above which empty ones are dropped.
     most_partitions: usize,
     figures: AccountFigures,
 }
@@ -188,7 +188,7 @@ impl SimulatedAccount {
         self
     }
 
-    /// Waits for the time of the answer, and refuses a request for which there is no room.
+    /// Waits for the latency of the answer, and refuses a request over the limits.
     async fn admit(&self, partition: Option<(&str, &str)>, entities: usize) -> Result<()> {
         let partition = partition.map(hash_of_partition);
         let (admitted, time) = self.account.admit(partition, entities);
@@ -264,7 +264,7 @@ impl AccountState {
 }
 
 fn hash_of_partition((table, partition_key): (&str, &str)) -> u64 {
-    // With fixed keys, so that a seed gives the same moves on every machine.
+    // Fixed keys make a seed give the same moves on every machine.
     let mut hasher = DefaultHasher::new();
     (table, partition_key).hash(&mut hasher);
     hasher.finish()

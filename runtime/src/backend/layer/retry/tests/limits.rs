@@ -1,4 +1,4 @@
-//! Which requests are repeated, how often and after which delays.
+//! Tests which requests are retried, how often and after what delays.
 
 use super::*;
 

@@ -97,8 +97,7 @@ fn busy() -> Error {
     Error::service(ServiceCode::ServerBusy, "busy")
 }
 
-/// Returns errors after which the outcome of a write is unknown: a lost connection, a timeout, a
-/// reset, a server error.
+/// Returns errors that leave the outcome of a write unknown: a lost connection, a timeout, a reset, a server error.
 fn open() -> [Error; 4] {
     [
         Error::new(ErrorKind::Backend, "connection lost"),
