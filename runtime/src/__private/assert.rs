@@ -58,7 +58,7 @@ pub const fn assert_field_has_column(schema: &Schema, field: &str, message: &'st
     }
 }
 
-/// Fails to compile if `hide_none` stands on a field that is never absent.
+/// Fails to compile if `hide_none` is set on a field that is never absent.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_hide_none_is_optional(optional: bool, message: &'static str) {
@@ -67,7 +67,7 @@ pub const fn assert_hide_none_is_optional(optional: bool, message: &'static str)
     }
 }
 
-/// Fails to compile if `default = path` stands on a field that may be absent.
+/// Fails to compile if `default = path` is set on a field that may be absent.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_default_is_of_required(optional: bool, message: &'static str) {

@@ -12,8 +12,8 @@ use crate::{
 };
 
 /// Function pointers that write a `#[table(json)]` field as a property, decode it from a property's value,
-/// and read it from a row. Only the constructors require serde's traits, so that the compiler reports a
-/// missing one once.
+/// and read it from a row. Only the constructors have serde bounds, so the compiler reports a missing
+/// implementation only once.
 pub struct JsonCodec<T> {
     /// Writes the field as a property.
     pub put: fn(&mut PropertyWriter<'_>, &str, &T) -> Result<()>,

@@ -32,8 +32,8 @@ pub const fn part_segment(
     Segment::Part(Part { field, form, width, codec, is_exact: form.is_reversible() })
 }
 
-/// Creates the segment of a template that writes only the period in which the time in `field` is: a
-/// date form that is coarser than the field. Takes the arguments of [`part_segment`].
+/// Creates the template segment of a date form that is coarser than the field: it writes only the period
+/// that contains the time in `field`. Takes the arguments of [`part_segment`].
 pub const fn period_segment(
     field: &'static str,
     form: Form,

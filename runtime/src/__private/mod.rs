@@ -153,8 +153,8 @@ pub mod short {
     pub use crate::__private as _rt;
 }
 
-/// Returns whether a part of a row's RowKey is `text` in lower case. Also returns `false` where that
-/// cannot be told without writing the key: for text with escapes or beyond ASCII.
+/// Returns whether a part of a row's RowKey is `text` in lower case. Returns `false` for text with escapes or
+/// beyond ASCII too, since comparing it would require writing the key.
 pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) -> bool {
     let Ok(Some(key)) = template.part_text(row.row_key(), part) else { return false };
     let is_lower =
@@ -265,8 +265,8 @@ pub trait Removable {}
 #[diagnostic::do_not_recommend]
 impl<T> Removable for Option<T> {}
 
-/// Returns the prefix of a flattened struct inside another flattened struct: `prefix` is that of
-/// the outer struct, `name` that of the inner one within it.
+/// Returns the prefix of a flattened struct inside another. `prefix` is the outer struct's prefix, and
+/// `name` is the inner struct's prefix within it.
 pub fn join_flattened_prefixes(prefix: &str, name: &str) -> String {
     [prefix, name].concat()
 }

@@ -46,7 +46,7 @@ pub fn place_property<'r, const NAMES: usize>(
     next: &mut usize,
     found: &mut [Option<ValueRef<'r>>; NAMES],
 ) -> bool {
-    // Rows have their properties in the order of the fields, so that the name is usually the next.
+    // Rows keep their properties in field order, so the name is usually the next.
     let is_next = names.get(*next).is_some_and(|known| is_same_name(known.as_bytes(), name));
     if !is_next {
         match names.iter().position(|known| is_same_name(known.as_bytes(), name)) {

@@ -1,5 +1,5 @@
-//! Writes rows as blobs of JSON, one blob for each row. Also names the folder for copies of the
-//! blobs to which such rows point.
+//! Writes rows as JSON blobs, one per row. Also names the folder for copies of the blobs that such rows
+//! point to.
 
 use std::fmt::Write;
 
@@ -58,9 +58,9 @@ pub(crate) fn folder_of_copied_blobs(folder: &str) -> String {
     [folder, slash, "_blobs"].concat()
 }
 
-/// Escapes a text as one segment of a blob's name: ASCII letters, digits, `_`, `-`, `@` and an inner
-/// `.` stay; every other byte becomes `=` and two hex digits; an empty text becomes `=`; a segment
-/// over 200 bytes becomes `=h` and a hash of the text.
+/// Escapes a text as one segment of a blob's name. ASCII letters, digits, `_`, `-`, `@` and an inner `.` stay.
+/// Every other byte becomes `=` and two hex digits. An empty text becomes `=`, and a segment over 200 bytes
+/// becomes `=h` and a hash of the text.
 fn escaped_segment(text: &str) -> String {
     let mut segment = String::new();
     for (at, byte) in text.bytes().enumerate() {

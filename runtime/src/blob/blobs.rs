@@ -33,12 +33,12 @@ enum Comparison {
 #[derive(Clone)]
 pub(crate) struct UserBlobStore {
     store: Arc<dyn ObjectStore>,
-    /// `None`: the type does not tell, the store has to be asked.
+    /// `None` if the type does not show it; then the store has to be asked.
     comparison: Option<Comparison>,
 }
 
 impl UserBlobStore {
-    /// Wraps an object store, and looks up its type among those of the crate `object_store`.
+    /// Wraps an object store, and compares its type with those of the crate `object_store`.
     pub(crate) fn new<S: ObjectStore + ?Sized>(store: Arc<S>) -> Self {
         let of = TypeId::of::<S>();
         let is_memory = of == TypeId::of::<InMemory>();
@@ -55,11 +55,11 @@ impl UserBlobStore {
     }
 }
 
-/// The handle with which a client reads and writes blobs.
+/// A client's handle to read and write blobs.
 #[derive(Clone)]
 pub(crate) struct Blobs {
     pub(super) store: Arc<dyn ObjectStore>,
-    /// Unset until the store's type or its first answer tells.
+    /// Unset until the store's type or its first answer shows it.
     comparison: Arc<OnceCell<Comparison>>,
     /// Whether this process alone writes the tables, and with them the blobs.
     is_sole_writer: bool,
@@ -119,7 +119,7 @@ impl Blobs {
     /// replaces the blob all the same and so shows that it does not.
     async fn version_comparison(&self) -> Comparison {
         let ask = async || {
-            // No blob has this ETag, so that a store which compares versions stores nothing.
+            // No blob has this ETag, so a store that compares versions writes nothing.
             let never = UpdateVersion { e_tag: Some("\"0x0\"".to_owned()), version: None };
             let options = PutOptions { mode: PutMode::Update(never), ..PutOptions::default() };
             let path = Path::from(PROBE);
@@ -132,7 +132,7 @@ impl Blobs {
                     let _ = self.store.delete(&path).await;
                     Comparison::InProcess
                 }
-                // A store that fails now is no directory: it reached for a service.
+                // A local directory does not fail here, so this store is a service.
                 Err(_) => Comparison::ByStore,
             }
         };

@@ -64,12 +64,11 @@ impl BlobStoreTime {
 }
 
 impl Blobs {
-    /// Writes a new blob in one request. Returns `false`, and writes nothing, if there is a blob of
-    /// that name.
+    /// Writes a new blob in one request. Returns `false`, and writes nothing, if the name is taken.
     ///
     /// # Errors
     ///
-    /// `is_unsupported` if the store cannot tell whether a blob exists when it writes one.
+    /// `is_unsupported` if the store cannot make a write conditional on the blob's absence.
     pub(crate) async fn put_if_absent(&self, name: &str, bytes: PutPayload) -> Result<bool> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         match self.store.put_opts(&blob_path(name)?, bytes, options).await {
@@ -161,12 +160,12 @@ impl Blobs {
         self.store.put_multipart(&blob_path(name)?).await.map_err(blob_store_error)
     }
 
-    /// Copies a blob under a new name. Returns `false`, and writes nothing, if there is no blob `from`.
+    /// Copies a blob to a new name. Returns `false`, and writes nothing, if `from` does not exist.
     ///
     /// # Errors
     ///
-    /// `is_conflict` if there is a blob of the new name; `is_unsupported` if the store cannot copy a blob on
-    /// the condition that there is none of the new name.
+    /// `is_conflict` if the new name is taken; `is_unsupported` if the store cannot make a copy conditional on
+    /// the new name being free.
     pub(crate) async fn copy_new(&self, from: &str, to: &str) -> Result<bool> {
         let (from_path, to_path) = (blob_path(from)?, blob_path(to)?);
         let Some(source) = found_or_none(self.store.head(&from_path).await)? else {
@@ -179,8 +178,8 @@ impl Blobs {
             Err(error) => return Err(self.refused_write_error(error)),
         }
         let copy = self.store.head(&to_path).await.map_err(blob_store_error)?;
-        // A local directory makes a hard link, which has the time of the source: a sweep would take
-        // the copy for an old upload that no row points to. So write the bytes anew.
+        // In a local directory the copy is a hard link with the source's time. A sweep would take it for
+        // an old upload that no row points to. So write the bytes again.
         if copy.last_modified > source.last_modified {
             return Ok(true);
         }
@@ -192,7 +191,7 @@ impl Blobs {
         }
     }
 
-    /// Reads a whole blob; `None` if it does not exist.
+    /// Reads a whole blob, or returns `None` if it does not exist.
     pub(crate) async fn read_blob_bytes(&self, name: &str) -> Result<Option<Bytes>> {
         let Some(answer) = found_or_none(self.store.get(&blob_path(name)?).await)? else {
             return Ok(None);
@@ -200,8 +199,8 @@ impl Blobs {
         found_or_none(answer.bytes().await)
     }
 
-    /// Reads a range of a blob's bytes; `None` if the blob does not exist. A range that goes beyond
-    /// the end of the blob is cut or refused as the object store does.
+    /// Reads a range of a blob's bytes, or returns `None` if the blob does not exist. If the range goes beyond
+    /// the blob's end, the object store decides whether to cut or refuse it.
     pub(crate) async fn read_blob_range(
         &self,
         name: &str,
@@ -210,12 +209,12 @@ impl Blobs {
         found_or_none(self.store.get_range(&blob_path(name)?, range).await)
     }
 
-    /// Returns a blob's number of bytes; `None` if it does not exist.
+    /// Returns a blob's length in bytes, or `None` if it does not exist.
     pub(crate) async fn len(&self, name: &str) -> Result<Option<u64>> {
         Ok(found_or_none(self.store.head(&blob_path(name)?).await)?.map(|meta| meta.size))
     }
 
-    /// Reads a blob piece by piece; `None` if it does not exist.
+    /// Reads a blob piece by piece, or returns `None` if it does not exist.
     pub(crate) async fn stream_blob(
         &self,
         name: &str,
@@ -247,7 +246,7 @@ impl Blobs {
         Ok(found?.is_some())
     }
 
-    /// Deletes a blob. One that does not exist is no error.
+    /// Deletes a blob. Succeeds if it does not exist.
     pub(crate) async fn delete_blob(&self, name: &str) -> Result<()> {
         found_or_none(self.store.delete(&blob_path(name)?).await).map(drop)
     }
@@ -271,8 +270,8 @@ impl Blobs {
     }
 }
 
-/// Reads a range of a file in pieces of 1 MiB. A file that ends earlier gives fewer bytes.
-// The store's own stream has pieces of 8 KiB, each of which is a task for another thread.
+/// Reads a range of a file in pieces of 1 MiB. Returns fewer bytes if the file ends earlier.
+// The store's own stream has pieces of 8 KiB, and each is a task for another thread.
 fn file_stream(
     mut file: File,
     path: PathBuf,

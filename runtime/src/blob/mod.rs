@@ -1,8 +1,8 @@
-//! Blobs: lists and large values that are kept outside of the table, in a store of the crate
+//! Blobs: lists and large values that are stored outside of the table, in a store of the crate
 //! `object_store`.
 //!
-//! A writer replaces the blob of a list only in the version that it read; that of a value is written
-//! once. `docs/outbox.md` specifies names and formats.
+//! A writer replaces a list's blob only in the version that it read. It writes a value's blob only once.
+//! `docs/outbox.md` specifies names and formats.
 
 mod beside;
 mod store_error;

@@ -30,7 +30,7 @@ const PARTS_HELD: usize = 4;
 /// worth its start.
 const HASHED_IN_PLACE_BYTES: usize = 256 << 10;
 
-/// Bytes that become one request, in the buffers in which they came.
+/// The bytes of one request, in the buffers that the caller passed.
 #[derive(Debug, Default)]
 pub(super) struct PartBytes {
     pieces: Vec<Bytes>,
@@ -158,7 +158,7 @@ impl PartUpload {
         self.hashing.waiting.push_back(part);
         match Handle::try_current() {
             Ok(runtime) => drop(self.puts.spawn_on(put, &runtime)),
-            // Outside of a runtime nothing runs beside the caller.
+            // Without a runtime, nothing runs concurrently with the caller.
             Err(_) => put.await.map_err(blob_store_error)?,
         }
         Ok(())
@@ -168,7 +168,7 @@ impl PartUpload {
     ///
     /// # Errors
     ///
-    /// The first error of a part, else the error of ending the upload, else that of the hash.
+    /// The first error of a part, or else of ending the upload, or else of the hash.
     pub(super) async fn finish(&mut self) -> Result<[u8; 32]> {
         self.wait_until(|upload| upload.puts.is_empty()).await?;
         // The row needs the hash, the store does not: the last parts are hashed while it ends the upload.

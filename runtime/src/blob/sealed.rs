@@ -25,7 +25,7 @@ use crate::{
 
 /// Number of the content's bytes in a chunk; the last chunk may have fewer.
 const CHUNK_BYTES: u64 = 64 << 10;
-/// Number of bytes by which sealing makes a chunk longer.
+/// The number of bytes that sealing adds to a chunk.
 const TAG_BYTES: u64 = 16;
 /// Number of bytes of a sealed chunk.
 const SEALED_BYTES: u64 = CHUNK_BYTES + TAG_BYTES;
@@ -115,9 +115,9 @@ struct ContentSealer<S> {
     source: Pieces<S>,
     cipher: Arc<ContentCipher>,
     buffers: Buffers,
-    /// The index of the next chunk; `None` after the last one.
+    /// The index of the next chunk, or `None` after the last one.
     next: Option<u64>,
-    /// The expected hash and length of the content, with those of the part that was read.
+    /// The expected hash and length of the content, with the hash and length of what was read so far.
     sums: Option<(LengthAndHash, Sha256, u64)>,
 }
 
@@ -159,7 +159,7 @@ impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
             );
             Bytes::from_owner(sealed)
         };
-        // A content of one piece has nothing to be sealed beside.
+        // The only piece of a content has no other piece to overlap with.
         let is_alone = is_end && first == 0;
         Ok(Some(if is_alone {
             Either::Left(ready(Ok(seal())))
@@ -304,8 +304,8 @@ impl ChunkRange {
     }
 }
 
-/// Opens the consecutive chunks in `sealed`, the first of which has the index `first` in a content of `len`
-/// bytes. Fails with `is_corrupt` for a chunk that was not sealed for its position.
+/// Opens the consecutive chunks in `sealed`. The first has the index `first`, and the content has `len` bytes.
+/// Fails with `is_corrupt` for a chunk that was not sealed for its position.
 fn open_chunks(key: &ContentKey, len: u64, first: u64, sealed: &[u8]) -> Result<Vec<u8>> {
     let (cipher, count) = (key.cipher(), chunk_count(len));
     let mut content = Vec::with_capacity(sealed.len());
@@ -317,7 +317,7 @@ fn open_chunks(key: &ContentKey, len: u64, first: u64, sealed: &[u8]) -> Result<
     Ok(content)
 }
 
-/// A stream of bytes from which pieces of a given size are taken.
+/// Splits a stream of bytes into pieces of a given size.
 struct Pieces<S> {
     stream: Pin<Box<S>>,
     pending: Bytes,
@@ -342,7 +342,7 @@ impl<S: Stream<Item = Result<Bytes>>> Pieces<S> {
         Ok(Bytes::from(piece))
     }
 
-    /// Returns whether there are no more bytes. Waits for the next ones.
+    /// Returns whether the stream has ended, after waiting for the next bytes if necessary.
     async fn are_bytes_over(&mut self) -> Result<bool> {
         while self.pending.is_empty() && !self.is_done {
             match self.stream.next().await {
@@ -374,7 +374,7 @@ fn wrong_length(expected: u64, found: u64) -> Error {
     corrupt_error(format!("expected {expected} encrypted bytes, found {found}"))
 }
 
-/// Returns the error for a chunk that fails authentication. It does not tell why.
+/// Returns the error for a chunk that fails authentication. The cause cannot be determined.
 fn chunk_authentication_error(index: u64) -> Error {
     corrupt_error(format!(
         "its chunk {index} was not encrypted with the row's key for this place, or was changed since"

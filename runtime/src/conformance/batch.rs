@@ -1,4 +1,4 @@
-//! Entity group transactions: what may stand in one, and that all of it happens or nothing.
+//! Entity group transactions: what they may contain, and that they are atomic.
 
 use super::setup::{Setup, bare, delete, etag, expected, filter, refused, row, version};
 use crate::batch::{Condition, Operation};
@@ -155,7 +155,7 @@ pub async fn last_failure_undoes_all(s: &Setup) {
     s.finds("", &["x"]).await;
 }
 
-/// 5.1: the six verbs stand beside each other in one transaction.
+/// 5.1: one transaction can contain all six verbs.
 pub async fn all_verbs_together(s: &Setup) {
     let one = [("P", 1.into())];
     for key in ["merged", "replaced", "removed"] {
@@ -178,7 +178,7 @@ pub async fn all_verbs_together(s: &Setup) {
     assert_eq!(s.properties("p", "replaced").await, expected(&[("Q", 2.into())]));
 }
 
-/// 5.2: the answers stand in the order of the operations, each with its row's ETag.
+/// 5.2: the answers come in the order of the operations, each with its row's ETag.
 pub async fn answers_in_order(s: &Setup) {
     let keys = ["c", "a", "b"];
     let written = s.all_of(keys.map(insert)).await.expect("carried out");

@@ -69,7 +69,7 @@ pub async fn merge_of_nothing(s: &Setup) {
     assert_eq!(s.properties("p", "r").await.len(), 1);
 }
 
-/// A text that is no ETag is looked at before existence.
+/// A malformed ETag is refused before existence is checked.
 pub async fn malformed_etag_of_a_missing_row(s: &Setup) {
     let garbage = Condition::Match(ETag::from("garbage"));
     refused(s.one(delete("p", "r", garbage)).await, 400, "InvalidInput");
@@ -198,7 +198,7 @@ pub async fn deep_nesting(_: &Setup) {
     refused(Filter::parse(&nested(100)), 400, "InvalidInput");
 }
 
-/// A stored NaN is equal to nothing, different from everything, and stands nowhere.
+/// A stored NaN equals nothing, differs from everything, and is neither above nor below any number.
 pub async fn nan_in_a_filter(s: &Setup) {
     s.given("p", "r", &[("P", f64::NAN.into())]).await;
     for number in ["0", "0L", "0.5"] {
@@ -240,7 +240,7 @@ pub async fn no_operation(s: &Setup) {
     refused(s.backend().apply(&nothing).await, 400, "InvalidInput");
 }
 
-/// A failing operation that stands alone has the index 0, and names its table and keys.
+/// A single failing operation has index 0, and its error names its table and keys.
 pub async fn single_operation_is_named(s: &Setup) {
     let error = refused(s.one(delete("p", "r", Condition::Any)).await, 404, "ResourceNotFound");
     assert_eq!((error.failed_index(), error.table()), (Some(0), Some(s.table())));

@@ -73,7 +73,7 @@ async fn compare(
     }
 }
 
-/// The middle value is what the literal says, the others stand on its sides.
+/// The middle value equals the literal; the others are below and above it.
 async fn by_value(s: &Setup, stored: Values, literal: Values) {
     compare(s, &stored, &literal[1], |comparison, at| {
         let place = if stored[at] == stored[1] { 1 } else { at };
@@ -89,7 +89,7 @@ async fn by_value(s: &Setup, stored: Values, literal: Values) {
     .await;
 }
 
-/// Every stored value stands below the literal.
+/// Every stored value is below the literal.
 async fn below(s: &Setup, stored: Values, literal: Values) {
     compare(s, &stored, &literal[1], |comparison, _| {
         matches!(comparison, Comparison::Ne | Comparison::Lt | Comparison::Le)

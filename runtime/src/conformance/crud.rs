@@ -85,7 +85,7 @@ pub async fn merge_changes_type(s: &Setup) {
     assert_eq!(s.properties("p", "r").await, expected(&[("Set", "one".into())]));
 }
 
-/// 2.2: a merge tells property names apart by case.
+/// 2.2: property names in a merge are case-sensitive.
 pub async fn merge_is_case_sensitive(s: &Setup) {
     s.given("p", "r", &[("Set", 1.into())]).await;
     let merge = Operation::merge(row("p", "r", &[("set", 2.into())]), any());

@@ -166,7 +166,7 @@ pub async fn int64_at_full_precision(s: &Setup) {
     s.finds("N lt 9007199254740993L", &["a"]).await;
 }
 
-/// 4.3: negative numbers stand below positive ones.
+/// 4.3: negative numbers are below positive ones.
 pub async fn negative_numbers(s: &Setup) {
     let values: [(&str, Value); 3] =
         [("a", (-5).into()), ("b", (-5_i64).into()), ("c", (-5.5).into())];

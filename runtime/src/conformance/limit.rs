@@ -36,7 +36,7 @@ async fn too_large(s: &Setup, row: Row, code: &str) {
     s.finds("", &[]).await;
 }
 
-/// 2.2: an entity has up to 252 properties beside the three of the system.
+/// 2.2: an entity has up to 252 properties in addition to the three system properties.
 pub async fn most_properties(s: &Setup) {
     s.one(Operation::insert(integers(252))).await.expect("inserted");
     assert_eq!(s.properties("p", "r").await.len(), 252);
@@ -229,7 +229,7 @@ legal_keys! {
     key_longest: "of 512 UTF-16 units" [&"k".repeat(512), &"\u{e9}".repeat(512)];
 }
 
-/// 2.3: keys are told apart by case, by blanks and by Unicode form.
+/// 2.3: keys differ if their case, blanks or Unicode form differ.
 pub async fn keys_are_ordinal(s: &Setup) {
     let keys = ["a", "A", "a ", " a", "e\u{301}", "\u{e9}"];
     s.given_rows("p", &keys).await;

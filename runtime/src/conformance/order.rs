@@ -57,7 +57,7 @@ orders! {
         row_surrogates partition_surrogates: ["\u{d7ff}", "\u{10000}", "\u{1f600}", "\u{10ffff}", "\u{e000}", "\u{fffd}"];
 }
 
-/// 4.1: all rows of a partition stand together, sorted by PartitionKey first.
+/// 4.1: all rows of a partition are adjacent; rows sort by PartitionKey first.
 pub async fn partition_before_row(s: &Setup) {
     for (partition_key, row_key) in [("b", "1"), ("a", "2"), ("b", "0"), ("a", "1")] {
         s.given(partition_key, row_key, &[]).await;
@@ -65,7 +65,7 @@ pub async fn partition_before_row(s: &Setup) {
     s.finds("", &["1", "2", "0", "1"]).await;
 }
 
-/// 4.1: a partition stands before the partitions that its key begins, with all of its rows.
+/// 4.1: a partition precedes, with all its rows, the partitions whose keys begin with its key.
 pub async fn partition_boundary(s: &Setup) {
     for (partition_key, row_key) in [("a", "zz"), ("aa", "b"), ("a!", "c"), ("a", "")] {
         s.given(partition_key, row_key, &[]).await;

@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub struct QueueSetup {
     queue: Arc<dyn Queue>,
-    /// The clock that its store and its client take the time from; `None` for that of the system.
+    /// The clock of the store and its client. `None` uses the system's clock.
     clock: Option<Arc<SteppedClock>>,
 }
 
@@ -40,7 +40,7 @@ impl QueueSetup {
         Self { queue: Arc::new(queue), clock: Some(clock) }
     }
 
-    /// Lets time go by until a lease of [`SHORT`] is over.
+    /// Waits until a lease of [`SHORT`] has expired.
     async fn outlast_short_lease(&self) {
         match &self.clock {
             Some(clock) => clock.advance(OVER),
@@ -95,7 +95,7 @@ pub async fn a_body_comes_as_it_was_sent(queue: &QueueSetup) {
     }
 }
 
-/// 3 Whoever received a message has it alone, until its time is over.
+/// 3 A received message is hidden from other receivers until its timeout ends.
 pub async fn a_message_that_was_received_is_hidden(queue: &QueueSetup) {
     queue.given("a").await;
     let received = queue.one(LONG).await;
@@ -103,7 +103,7 @@ pub async fn a_message_that_was_received_is_hidden(queue: &QueueSetup) {
     assert!(received.until() <= tokio::time::Instant::now() + LONG);
 }
 
-/// 3 A message whose time is over is visible again, and its dequeue count rises.
+/// 3 After its timeout a message is visible again, and its dequeue count rises.
 pub async fn a_message_comes_again(queue: &QueueSetup) {
     let id = queue.given("a").await;
     let first = queue.one(SHORT).await;
@@ -113,7 +113,7 @@ pub async fn a_message_comes_again(queue: &QueueSetup) {
     assert_eq!((second.id(), second.dequeue_count()), (&*id, 2));
 }
 
-/// 4 A message is not visible before its delay is over.
+/// 4 A message is not visible before its delay has passed.
 pub async fn a_delay_is_kept(queue: &QueueSetup) {
     queue.queue.send("a", SHORT).await.expect("a message can be sent");
     assert!(queue.is_empty().await);
@@ -167,7 +167,7 @@ pub async fn a_body_is_changed(queue: &QueueSetup) {
     assert_eq!(queue.one(LONG).await.body(), "b");
 }
 
-/// 7 Whoever does not have the message any more is told so, and changes nothing.
+/// 7 A receiver that has lost its message gets an error and changes nothing.
 pub async fn a_lost_lease_is_told(queue: &QueueSetup) {
     queue.given("a").await;
     let mut first = queue.one(SHORT).await;
@@ -268,11 +268,11 @@ pub async fn limits_are_checked(queue: &QueueSetup) {
     queue.queue.delete(&received).await.expect("it is this receiver's still");
 }
 
-/// Makes one test for each promise of a queue: `queue_suite!(name, queue)`.
+/// Generates one test for each promise of a queue: `queue_suite!(name, queue)`.
 ///
-/// `queue` is evaluated anew for each test, inside an async function, and is a queue that nobody else
+/// `queue` is evaluated again in each test, inside an async function. It must be a queue that nobody else
 /// uses, or a [`QueueSetup`](crate::conformance::QueueSetup) of it with a clock that the tests advance.
-/// One that cannot always be reached is `optional` and an `Option`.
+/// Mark a queue that cannot always be reached as `optional` and give an `Option`.
 ///
 /// ```
 /// # #[allow(unused)]

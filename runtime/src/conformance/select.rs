@@ -80,7 +80,7 @@ pub async fn keys_and_version_always_come(s: &Setup) {
     }
 }
 
-/// 4.1: the keys may be selected by name and are no properties.
+/// 4.1: keys may be selected by name but are not properties.
 pub async fn keys_by_name(s: &Setup) {
     s.given("p", "r", &three()).await;
     let found = only(s, "", &["PartitionKey", "RowKey", "Timestamp", "A"]).await;

@@ -42,7 +42,7 @@ pub(super) fn version(etag: &ETag) -> Condition {
     Condition::Match(etag.clone())
 }
 
-/// Returns the ETag that the answer to a write tells. Panics if it tells none.
+/// Returns the ETag in the answer to a write. Panics if there is none.
 pub(super) fn etag(written: &Written) -> ETag {
     written.etag.clone().expect("a write that leaves a row has an ETag")
 }
@@ -190,7 +190,7 @@ impl Setup {
         self.backend.read(ReadRequest { table, partition_key, row_key, select: None }).await
     }
 
-    /// Reads a row; `None` if it does not exist.
+    /// Reads a row, or `None` if it does not exist.
     pub(super) async fn get(&self, partition_key: &str, row_key: &str) -> Option<Row> {
         self.try_get(partition_key, row_key).await.expect("the row can be read")
     }

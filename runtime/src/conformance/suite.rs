@@ -11,11 +11,11 @@ pub const PROMISES: &[&str] = crate::for_each_promise!(crate::promise_names);
 #[doc(hidden)]
 pub type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tries one promise, on a runtime of its own, with the setup of a suite. Without a setup the
-/// promise is not tried. `differs` lists the promises that the suite's backend is known to break.
+/// Tests one promise in its own runtime, with the setup of a suite. Without a setup, the test does nothing.
+/// `differs` lists the promises that the suite's backend is known to break.
 ///
-/// Futures come in boxes, so that a test of a suite is no more than a call: with the runtime's
-/// generic functions compiled for each of some 2,000 tests, the suites take minutes to build.
+/// Futures are boxed to keep each test a plain call. Compiling the runtime's generic functions for each of
+/// some 2,000 tests would make the suites take minutes to build.
 #[doc(hidden)]
 pub fn try_promise(
     name: &str,
@@ -37,8 +37,7 @@ pub fn block_on(test: Pin<Box<dyn Future<Output = ()> + '_>>) {
     runtime.worker_threads(2).enable_all().build().expect("a runtime").block_on(test);
 }
 
-/// Tries one promise on a backend that is known to break those in `differs`: it has to break them,
-/// so that the list stays true.
+/// Tests one promise. A promise in `differs` has to fail, which keeps the list current.
 async fn keeps(name: &str, differs: &[&str], promise: Trial) {
     match (tokio::spawn(promise).await, differs.contains(&name)) {
         (Ok(()), true) => panic!("`{name}` is kept: take it off the list of differences"),
@@ -47,14 +46,13 @@ async fn keeps(name: &str, differs: &[&str], promise: Trial) {
     }
 }
 
-/// Makes one test for each promise: `conformance_suite!(name, backend)`.
+/// Generates one test for each promise: `conformance_suite!(name, backend)`.
 ///
-/// `backend` is evaluated anew for each test, inside an async function, and may name what is in
-/// scope around the macro. The tests are `name::topic::promise`; each runs on a tokio runtime of
-/// its own.
+/// `backend` is evaluated again in each test, inside an async function, and may use names in scope at the
+/// macro call. The tests are `name::topic::promise`; each runs on its own tokio runtime.
 ///
-/// A backend that cannot always be reached is `optional` and an `Option`: without one the tests do
-/// nothing. `differs: [..]` lists promises, as `"topic::promise"`, which the backend is known to
+/// Mark a backend that cannot always be reached as `optional` and give an `Option`. The tests do nothing
+/// for `None`. `differs: [..]` lists the promises, as `"topic::promise"`, that the backend is known to
 /// break.
 ///
 /// ```

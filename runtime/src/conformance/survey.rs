@@ -110,7 +110,7 @@ pub async fn delete_tables(backend: &dyn Backend, prefix: &str) -> Result<usize>
     Ok(deleted)
 }
 
-/// Creates and deletes a table, so that missing permissions are one error and not one for each promise.
+/// Creates and deletes a table, to report missing permissions once and not for each promise.
 async fn probe(backend: &dyn Backend, prefix: &str) -> Result<()> {
     let name = format!("{prefix}Probe");
     backend.tables(TableRequest::Create(&name)).await?;

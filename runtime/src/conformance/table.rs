@@ -31,7 +31,7 @@ pub async fn reached_in_any_case(s: &Setup) {
     }
 }
 
-/// 2.2: a name is listed in the case in which it was created.
+/// 2.2: tables are listed with the case of their creation.
 pub async fn name_keeps_its_case(s: &Setup) {
     let name = format!("{}MixedCase", s.fresh_name());
     s.create(&name).await.expect("created");
@@ -145,7 +145,7 @@ pub async fn name_lengths(s: &Setup) {
     s.create(&longest).await.expect("created");
     assert!(s.table_names().await.contains(&longest));
     let shortest = format!("z{}", &fresh[fresh.len() - 2..]);
-    // A name of three characters may be that of somebody's table, which has to stay.
+    // A table with a three-letter name may belong to somebody, and has to stay.
     if s.table_names().await.iter().any(|name| name.eq_ignore_ascii_case(&shortest)) {
         return;
     }

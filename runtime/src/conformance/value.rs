@@ -93,7 +93,7 @@ pub async fn datetime_too_early(s: &Setup) {
     assert!(s.get("p", "r").await.is_none());
 }
 
-/// 2.1: all eight types stand beside each other and keep their type.
+/// 2.1: one entity can hold all eight types, and each keeps its type.
 pub async fn eight_types_in_one_entity(s: &Setup) {
     let given: Vec<(&str, Value)> = vec![
         ("Boolean", true.into()),

@@ -173,11 +173,11 @@ impl Export {
         None
     }
 
-    /// Reads the rows of one moment, of a store in a file. The snapshot keeps the space of its rows, so that the
-    /// file grows by what is replaced and deleted while the export runs, and [`ExportProgress::growth`] says by how
-    /// much. Once the file has grown by more than `most_growth` bytes, the export gives the snapshot up, and each page
-    /// that follows is a snapshot of its own; [`ExportReport::snapshots`] says how many there were. The file grows in
-    /// steps, the last of which may pass the bound. With `u64::MAX` all rows are of one moment.
+    /// Exports an embedded store as of one moment. While the snapshot is open, the space of its rows is not reused,
+    /// so replaced and deleted rows make the file grow. [`ExportProgress::growth`] shows by how much. Once the file
+    /// has grown by more than `most_growth` bytes, the export takes a new snapshot for each page.
+    /// [`ExportReport::snapshots`] counts the snapshots. The file grows in steps, and the last step may exceed
+    /// the bound. With `u64::MAX` all rows are of one moment.
     ///
     /// ```
     /// use entable::prelude::*;

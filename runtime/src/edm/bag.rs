@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Value;
 
-/// An ordered map from property names to values. It keeps the order in which names were first set.
+/// A map from property names to values, ordered by first insertion.
 ///
 /// ```
 /// use entable::{Bag, Value};
@@ -59,8 +59,8 @@ impl Bag {
         self.0.iter_mut().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// Sets a property and returns its previous value. A new name goes to the end of the bag; an
-    /// existing one keeps its position.
+    /// Sets a property and returns its previous value. A new name is appended; an existing name keeps its
+    /// position.
     ///
     /// ```
     /// # use entable::{Bag, Value};

@@ -43,10 +43,10 @@ use crate::error::{Error, ErrorKind};
 pub trait EdmValue: Sized {
     /// The service's type of the property.
     const EDM: EdmType;
-    /// The values of the service's type that [`from_edm`](Self::from_edm) reads: empty for all of them, or
-    /// where it is not known; the name of an integer type for its range; `f32`, `date` and `decimal`;
-    /// `enum(a|b)` for these texts, in which white space, `|`, `%` and control characters are escaped as
-    /// `%20`. Layouts compare it.
+    /// The values of the service's type that [`from_edm`](Self::from_edm) reads. Empty means all of them, or
+    /// unknown. Other forms: an integer type's name, for its range; `f32`, `date` and `decimal`; and
+    /// `enum(a|b)` for these texts, where white space, `|`, `%` and control characters are percent-encoded,
+    /// such as `%20`. Layouts compare this text.
     #[doc(hidden)]
     const VALUES: &'static str = "";
 
@@ -140,13 +140,13 @@ impl InvalidValue {
         Self { side: Some(value.out_of_range_side()), beyond: Some(value), ..Self::new(message) }
     }
 
-    /// Returns whether the value lies below or above all values that fit; `None` if it does neither.
+    /// Returns the side on which the value lies outside the range, or `None` if the error has another cause.
     pub(crate) const fn out_of_range_side(&self) -> Option<Side> {
         self.side
     }
 
-    /// Returns the refused value itself if a key can hold it although no property can, such as a time before
-    /// 1601; `None` for any other error.
+    /// Returns the refused value if a key can hold it but no property can, such as a time before 1601. Returns
+    /// `None` for any other error.
     pub(crate) const fn contained_key_only_value(&self) -> Option<KeyOnlyValue> {
         self.beyond
     }

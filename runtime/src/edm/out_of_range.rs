@@ -1,5 +1,5 @@
-//! Values that do not fit a property or a part of a key. Such a value lies below or above all
-//! values that fit, so that conditions and ranges with it have a result and do not fail.
+//! Values outside the range of a property or key part. Each is below or above every value that fits, so
+//! conditions and ranges still have a result.
 
 use super::Ticks;
 

@@ -89,7 +89,7 @@ impl Ticks {
         if self.0 < Self::MAX.0 { Self(self.0 + 1) } else { self }
     }
 
-    /// Returns [`MAX`](Self::MAX) minus this time, so that ascending order puts the newest time
+    /// Returns [`MAX`](Self::MAX) minus this time. In ascending order of such values the newest time comes
     /// first.
     #[must_use]
     pub const fn inverted(self) -> Self {

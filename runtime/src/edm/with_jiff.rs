@@ -58,7 +58,7 @@ impl TryFrom<Ticks> for Date {
     }
 }
 
-/// Returns the beginning of a date in UTC; `None` if the calendar of `time` does not hold it.
+/// Returns the start of a date in UTC, or `None` if the date is outside `time`'s calendar.
 pub(crate) fn midnight_of(date: Date) -> Option<OffsetDateTime> {
     let month = Month::try_from(u8::try_from(date.month()).ok()?).ok()?;
     let day = u8::try_from(date.day()).ok()?;

@@ -1,4 +1,4 @@
-//! Computes from a filter the bounds of the keys, so that a store reads only rows that can match.
+//! Computes key bounds from a filter. A store then reads only rows within them.
 
 use std::{cmp::Ordering, ops::Bound};
 

@@ -31,7 +31,7 @@ impl Comparison {
     /// All six operators.
     pub const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Gt, Self::Ge, Self::Lt, Self::Le];
 
-    /// Returns the operator as it stands in a request: `eq`, `ne`, `gt`, `ge`, `lt` or `le`.
+    /// Returns the operator as written in a request: `eq`, `ne`, `gt`, `ge`, `lt` or `le`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Eq => "eq",
@@ -154,8 +154,8 @@ impl fmt::Debug for BlindValue {
     }
 }
 
-/// The filters that an `and` or an `or` joins. There are at least two: a list with one filter would be printed
-/// as that filter, so that the text would be parsed as another tree.
+/// The operands of an `and` or an `or`. There are at least two: a list of one would print as its only filter,
+/// and that text would parse as another tree.
 pub struct FilterList(pub(super) Vec<Filter>);
 
 impl Deref for FilterList {
@@ -238,9 +238,9 @@ impl Filter {
         Self::all([Self::ge(property, prefix)].into_iter().chain(upper))
     }
 
-    /// Joins filters with `and`. A filter that is an `and` itself stays one operand; [`and_all`](Self::and_all)
-    /// joins its operands with the others instead. Without filters, the result is always true; a single filter
-    /// is returned unchanged.
+    /// Joins filters with `and`. A filter that is itself an `and` stays one operand; use
+    /// [`and_all`](Self::and_all) to flatten it. Without filters, the result is always true. A single filter is
+    /// returned unchanged.
     ///
     /// ```
     /// # use entable::{Comparison, Filter};
@@ -254,8 +254,8 @@ impl Filter {
         }
     }
 
-    /// Joins filters with `or` and keeps their grouping. Without filters, the result is never true; a
-    /// single filter is returned unchanged.
+    /// Joins filters with `or` and keeps their grouping. Without filters, the result is never true. A single
+    /// filter is returned unchanged.
     ///
     /// ```
     /// # use entable::{Comparison, Filter};

@@ -1,9 +1,8 @@
 //! Evaluates a filter on a row by the service's rules.
 //!
-//! There is no third value as for SQL's NULL. A comparison with a missing property is false,
-//! whatever the operator. A stored value of another type is less than the literal. Numbers convert
-//! in one direction only, from a narrower literal to the type of a wider property. `not` is plain
-//! negation.
+//! Unlike SQL, there is no third value for NULL. A comparison with a missing property is false, whatever
+//! the operator. A stored value of another type is less than the literal. Numbers convert only from a
+//! narrower literal to a wider property type. `not` is plain negation.
 
 use std::cmp::Ordering;
 
@@ -124,10 +123,10 @@ fn comparison_holds(comparison: Comparison, order: Option<Ordering>) -> bool {
     }
 }
 
-/// Compares a stored value with a literal by the service's rules. A narrower number literal counts as its
-/// value in the wider stored type; an Int64 literal is compared with a stored Double without rounding. For
-/// any other pair of types the service takes the stored value for less, so the result is `Less`. Returns
-/// `None` if a stored NaN is compared with a number, or a stored Double with NaN.
+/// Compares a stored value with a literal by the service's rules. A narrower number literal is widened to
+/// the stored type. An Int64 literal is compared with a stored Double without rounding. For any other pair
+/// of types the stored value is `Less`, as in the service. Returns `None` if a stored NaN is compared with
+/// a number, or a stored Double with NaN.
 fn compare_values(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
     use ValueRef::{Binary, Boolean, DateTime, Double, Guid, Int32, Int64, String};
     match (stored, literal) {

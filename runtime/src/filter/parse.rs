@@ -19,15 +19,15 @@ const LEVELS: usize = 2 * Filter::NESTING + 1;
 impl Filter {
     /// Parses a filter as the service does.
     ///
-    /// Names, operators and literal prefixes are case-sensitive. `and` binds tighter than `or`, and
-    /// `not` tighter than both. A constant may stand on the left. The empty text is always true.
-    /// Parsing a printed filter gives an equal filter.
+    /// Names, operators and literal prefixes are case-sensitive. `and` binds tighter than `or`, and `not` binds
+    /// tighter than both. A constant may be on the left. The empty text is always true. Parsing a printed filter
+    /// gives an equal filter.
     ///
     /// # Errors
     ///
-    /// `is_invalid` with the position for a syntax error, and for a nesting above
-    /// [`NESTING`](Self::NESTING); `is_unsupported` for arithmetic and for a function such as
-    /// `startswith`, which the service does not have: write a prefix as `ge 'abc' and lt 'abd'`.
+    /// Fails with `is_invalid`, and the position, for a syntax error or a nesting above
+    /// [`NESTING`](Self::NESTING). Fails with `is_unsupported` for arithmetic and for functions such as
+    /// `startswith`, which the service does not have. Write a prefix as `ge 'abc' and lt 'abd'`.
     ///
     /// ```
     /// use entable::Filter;
@@ -61,11 +61,11 @@ impl FromStr for Filter {
     }
 }
 
-/// Returns how deep parentheses and `not`s are nested in a text, without recursion. A condition alone has
-/// level 1. `None` for a text that is no filter.
+/// Returns the nesting depth of parentheses and `not`s in a text, without recursion. A condition alone has
+/// level 1. Returns `None` if the text is not a filter.
 fn levels_of_text(text: &str) -> Option<usize> {
     let mut lexer = Lexer::new(text);
-    // The levels at which the open parentheses began.
+    // The level at the start of each open parenthesis.
     let mut open = Vec::new();
     let (mut level, mut deepest) = (1, 1);
     while let Some(token) = lexer.next_token().ok()? {

@@ -225,7 +225,7 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
     let mut changes = EntityTypeChanges::empty_for_type(new.primary_discriminator_value());
     if old.is_wide() != new.is_wide() {
         report_other_width(old, new, "", &mut changes);
-        // All rows are written anew under another type, whatever else has changed.
+        // All rows are rewritten under another type, whatever else has changed.
         return changes.into_layout_changes();
     }
     tables::compare_tables(versions, &mut changes);

@@ -6,8 +6,7 @@ use super::{
 };
 use crate::key::FamilyKind;
 
-/// Returns the layout of the primaries of a type's version; `None` if the layout has no family of
-/// primaries.
+/// Returns the layout of the primaries of a type's version, or `None` if it has no such family.
 pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
     entity.rows.iter().find(|rows| rows.kind == FamilyKind::Primary)
 }
@@ -16,7 +15,7 @@ pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum KeyChange {
     Equal,
-    /// Only names of fields differ, so that keys stay as they are. Holds the old and the new names.
+    /// Only field names differ, so keys are unchanged. Holds the old and new names.
     Renamed(Vec<(String, String)>),
     Other,
 }
@@ -71,8 +70,8 @@ impl OldAndNewEntity<'_> {
         }
     }
 
-    /// Returns the changes of types by which two templates write other keys, as a text that follows the
-    /// templates: empty if there are none.
+    /// Returns the type changes that make two templates write different keys, as text to append to the
+    /// templates. Empty if there are none.
     pub(super) fn key_type_changes(self, old: &KeyTemplateShape, new: &KeyTemplateShape) -> String {
         let changed = old.parts().zip(new.parts()).filter_map(|((was, form), (is, _))| {
             let (old, new) = (self.old.type_of_key_part(was)?, self.new.type_of_key_part(is)?);

@@ -101,11 +101,11 @@ impl Layout {
         compare_layouts(&earlier.entities, &self.entities)
     }
 
-    /// Compares the layout with a file that is checked in. A relative path begins in the folder of
-    /// the package, in which `cargo test` runs tests.
+    /// Compares the layout with a checked-in file. A relative path starts at the package's folder, where
+    /// `cargo test` runs tests.
     ///
-    /// With `ENTABLE_LAYOUT=write` in the environment it writes the file instead: run the test so
-    /// once, and again for each change that you accept.
+    /// With `ENTABLE_LAYOUT=write` in the environment, writes the file instead. Run the test this way once, and
+    /// again for each change that you accept.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -123,9 +123,9 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` if the file is missing or the layout differs, even by a compatible
-    /// change. The error says of each change whether it is compatible, or needs a version, a
-    /// rebuild or a migration, and with which call.
+    /// Fails with `is_invalid` if the file is missing or the layout differs, even by a compatible change. For
+    /// each change, the error says whether it is compatible or needs a new version, a rebuild or a migration,
+    /// and which call does that.
     pub fn check(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         if std::env::var_os(ACCEPT).is_some() {

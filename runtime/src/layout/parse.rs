@@ -11,7 +11,7 @@ use crate::{
     key::FamilyKind,
 };
 
-/// The first line that is no comment: the format's name and version.
+/// The first line that is not a comment: the format's name and version.
 pub(super) const HEAD: &str = "layout 1";
 
 type Words<'t> = Peekable<SplitWhitespace<'t>>;

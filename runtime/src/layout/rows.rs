@@ -145,7 +145,7 @@ fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
              \"{marker}\")).allow_scan().delete_all()`"
         );
     }
-    // A remote list is told by its PartitionKey, a local one by its RowKey.
+    // A remote list is identified by its PartitionKey, a local one by its RowKey.
     let (key, shape) = match rows.is_remote {
         true => ("PartitionKey", &rows.partition),
         false => ("RowKey", &rows.row),
@@ -238,7 +238,7 @@ fn compare_derived(
         };
         let how = format!("{first}{}, then {}", rebuild_step(new, is), deletion_step(old, was));
         let needs = if was.is_remote { Needs::Migration } else { Needs::Rebuild };
-        // All rows are written anew in the other place, whatever else has changed.
+        // All rows are rewritten in the other place, whatever else has changed.
         return changes.push(needs, what, how);
     }
     if !versions.has_equal_or_renamed_keys(was, is) {

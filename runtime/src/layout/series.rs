@@ -132,7 +132,7 @@ fn report_other_length(
         let how = format!("the values behind its end would be lost: {UPGRADE}");
         return changes.push(Needs::Version, what, how);
     }
-    // `Day{:03}` in place of `Day{:02}` names all slots anew.
+    // `Day{:03}` in place of `Day{:02}` renames all slots.
     let last_that_was = is.property_name(was.slots.saturating_sub(1));
     if last_that_was != was.last {
         what.push_str(&format!(", and its slot `{}` is called `{last_that_was}`", was.last));

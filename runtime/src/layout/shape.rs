@@ -17,14 +17,13 @@ pub(super) struct EntityShape {
     pub(super) table: String,
     /// The number of rows that an entity is stored as: 1 unless it is wide.
     pub(super) parts: usize,
-    /// The time property by which a row is put into the table of its period; `None` if the entity
-    /// has no dated tables.
+    /// The time property that chooses a row's dated table. `None` if the entity has no dated tables.
     pub(super) dated_by: Option<String>,
     /// The property that names the type of a row, or `None` if the form of its keys does.
     pub(super) discriminator: Option<String>,
     /// Whether a property of each row authenticates all others.
     pub(super) is_sealed: bool,
-    /// The property with the time after which a row is over.
+    /// The property with the time at which a row expires.
     pub(super) expires: Option<String>,
     pub(super) rows: Vec<RowsShape>,
     /// The fields that only the primary's keys hold.
@@ -55,15 +54,14 @@ pub(super) struct RowsShape {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyTemplateShape {
     pub(super) template: String,
-    /// The number of characters of each part of the template; `None` for a part without a fixed
-    /// width.
+    /// The width of each part of the template in characters, or `None` for a part without a fixed width.
     pub(super) widths: Vec<Option<usize>>,
 }
 
 /// A field that only the primary's keys hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyFieldShape {
-    /// The name by which key templates, and the properties of copies, call the field.
+    /// The field's name in key templates and in the properties of copies.
     pub(super) name: String,
     pub(super) stored_type: StoredTypeShape,
 }
@@ -111,8 +109,8 @@ pub(super) struct SeriesShape {
     pub(super) is_split: bool,
     pub(super) slots: usize,
     pub(super) last: String,
-    /// The shape of the property that stores the field's first slot or piece. Those of the others differ from
-    /// it in the name, and in a wide entity perhaps in the part.
+    /// The shape of the property that stores the field's first slot or piece. The other properties differ from
+    /// it in name and, in a wide entity, may be in another part.
     pub(super) first: PropertyShape,
 }
 
@@ -129,7 +127,7 @@ pub(super) struct BlobFieldShape {
     /// The property that holds the blob's name.
     pub(super) name: String,
     pub(super) is_optional: bool,
-    /// The other properties in which the row describes the blob, such as its length.
+    /// Other properties of the row that describe the blob, such as its length.
     pub(super) others: Vec<String>,
 }
 
@@ -138,8 +136,8 @@ pub(super) struct BlobFieldShape {
 const PROPERTIES_OF_PLAIN_BLOB: usize = 3;
 
 impl EntityShape {
-    /// Iterates over the names of encrypted properties, and those of the properties that name encrypted blobs. Of
-    /// a series or a split field, only the first property is among them.
+    /// Iterates over the names of encrypted properties, including properties that name encrypted blobs. A series
+    /// or split field contributes only its first property.
     pub(super) fn encrypted_names(&self) -> impl Iterator<Item = &str> {
         let series = self.series.iter().map(|series| &series.first);
         let encrypted =
@@ -160,7 +158,7 @@ impl EntityShape {
             let end = (at + declared.slots).min(columns.len());
             let slots: Vec<PropertyShape> = columns.drain(at..end).collect();
             if let (Some(first), Some(last)) = (slots.first(), slots.last()) {
-                // Each piece may be absent from a row, but a field that is no `Option` needs all.
+                // Each piece may be absent from a row, but a field that is not an `Option` needs all of them.
                 let is_optional = declared.is_optional;
                 series.push(SeriesShape {
                     field: declared.field.to_owned(),
@@ -317,13 +315,13 @@ impl EntityShape {
 }
 
 impl PropertyShape {
-    /// Returns whether an absent value is stored as an encrypted one, so that a row never lacks the property.
+    /// Returns whether an absent value is stored encrypted, so the row always has the property.
     pub(super) fn hides_absence(&self) -> bool {
         self.encryption.as_ref().is_some_and(|encryption| encryption.hides_none)
     }
 
-    /// Returns whether the property belongs to the flattened `Option` of this prefix, or to one inside of it. The
-    /// prefix of an `Option` inside begins with that of the outer one.
+    /// Returns whether the property belongs to the flattened `Option` with this prefix, or to one nested in it.
+    /// A nested prefix begins with the outer one.
     pub(super) fn is_within(&self, prefix: &str) -> bool {
         self.within.as_ref().is_some_and(|innermost| innermost.starts_with(prefix))
     }

@@ -9,7 +9,7 @@ pub(super) enum TypeChange {
     Equal,
     /// The field reads every stored value, and also others of the same stored type.
     Wider,
-    /// The field reads every stored value, but writes another stored type, which filters and tokens tell apart.
+    /// The field reads every stored value, but writes another stored type, which filters and tokens distinguish.
     OtherStoredType,
     /// The field does not read every stored value, or reads another value in it.
     Unreadable,

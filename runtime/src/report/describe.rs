@@ -19,7 +19,7 @@ use crate::{
 /// The end of the RowKey of part 1 of a wide entity.
 const FIRST_PART: &str = "_01";
 
-/// Returns the tables of the types, in the order in which the types first name them.
+/// Returns the tables of the types, in order of first mention.
 pub(super) fn tables_of(schemas: &[&'static Schema]) -> Vec<TableModel> {
     let mut tables: Vec<TableModel> = Vec::new();
     for schema in schemas {
@@ -126,7 +126,7 @@ fn all_rows_of(schema: &'static Schema) -> Vec<RowFamilyModel> {
         }
     });
     let further: Vec<RowFamilyModel> = parts.chain(blobs).collect();
-    // The primary stands at position 0, since the first row family is that of the primaries.
+    // The first row family holds the primaries, so the primary is at position 0.
     rows.splice(1..1, further);
     rows
 }

@@ -25,8 +25,8 @@ const NEWEST_TABLES: usize = 8;
 /// Partitions that are shown of each table.
 const SHOWN: usize = 5;
 
-/// Measures each table of the layout in the store. Adds the figures to the tables, and returns those of
-/// the outbox.
+/// Measures each table of the layout in the store. Adds the figures to the tables, and returns the outbox's
+/// figures.
 pub(super) async fn measure_store(
     client: &Client,
     tables: &mut [TableModel],

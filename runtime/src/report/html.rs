@@ -130,8 +130,7 @@ fn code_markup(text: &str) -> String {
     match text {
         "" => String::new(),
         text => {
-            // Places where a long key may break.
-            // The text is escaped before they come in, so that they stay markup.
+            // Add places where a long key may break. Escape the text first: these tags have to stay markup.
             let text = escape_markup(text).replace('{', "<wbr>{").replace('_', "_<wbr>");
             format!("<code>{text}</code>")
         }
@@ -223,11 +222,11 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
     out.push_str("</article>\n");
 }
 
-/// Returns a sentence as markup, with code for what stands between backquotes.
+/// Returns a sentence as markup, with text in backquotes as code.
 fn with_code(text: &str) -> String {
     let mut out = String::new();
     for (at, piece) in text.split('`').enumerate() {
-        // Marks come in pairs, so a piece with an odd number stands between two of them.
+        // Backquotes come in pairs, so a piece with an odd number lies between two of them.
         match at % 2 {
             0 => out.push_str(&escape_markup(piece)),
             _ => out.push_str(&code_markup(piece)),

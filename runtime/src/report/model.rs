@@ -12,12 +12,12 @@ pub(super) struct TableModel {
     pub(super) entities: Vec<EntityModel>,
     /// The PartitionKey templates of primaries, each with the types that can share a transaction.
     pub(super) scopes: Vec<(String, Vec<String>)>,
-    /// How the tables are dated and named; `None` unless the entities have dated tables.
+    /// How the tables are dated and named, or `None` if the entities have no dated tables.
     pub(super) dated: Option<&'static DatedTables>,
     /// Sentences on the length of a period, an example of a table's name, and the calls that drop tables;
     /// `None` unless tables are dated.
     pub(super) periods: Option<String>,
-    /// The figures of the table; `None` until a store was asked.
+    /// The figures of the table, or `None` before a store was measured.
     pub(super) figures: Option<TableFigures>,
 }
 

@@ -66,14 +66,14 @@ impl Report {
         Self { title: title.into(), ..self }
     }
 
-    /// Adds what a store has of each table: rows, bytes, partitions and the five largest of them, and the
-    /// open work of the outbox with its lag.
+    /// Adds figures from a store. For each table: rows, bytes, partitions and the five largest partitions. For
+    /// the outbox: its open work and lag.
     ///
-    /// Tables and partitions are read up to a bound. A table takes one request for 1,000 rows, at most 100:
-    /// the figures of a larger table cover its first 100,000 rows, and say so. The outbox takes one request
-    /// for each page of its directory, and at least one for each of its first 100 partitions. For dated
+    /// Reads tables and partitions up to a bound. Each request reads 1,000 rows of a table, with at most 100
+    /// requests: figures of a larger table cover its first 100,000 rows, and say so. The outbox takes one
+    /// request for each page of its directory, and at least one for each of its first 100 partitions. For dated
     /// tables, `measured` lists all tables and reads the newest one with rows among the newest eight. Rows
-    /// stay encrypted: no key is needed.
+    /// stay encrypted, so no key is needed.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -88,7 +88,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// The first error of the backend. A table that does not exist is no error.
+    /// Returns the first error of the backend. A missing table is not an error.
     pub async fn measured(self, client: &Client) -> Result<Self> {
         let Self { title, mut tables, .. } = self;
         let outbox = measure_store(client, &mut tables).await?;

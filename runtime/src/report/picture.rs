@@ -14,7 +14,7 @@ struct Measures {
     left: (f64, f64),
     /// X and width of other partitions.
     right: (f64, f64),
-    /// Whether other partitions stand below, so that arrows run along the left side.
+    /// Whether other partitions are drawn below this one. Arrows then run along the left side.
     is_narrow: bool,
 }
 
@@ -77,7 +77,7 @@ fn draw_table(table: &TableModel, measures: Measures) -> (Canvas, f64) {
         .flat_map(|entity| &entity.rows)
         .any(|rows| rows.place != RowFamilyPlace::Local);
     if !has_remote && !measures.is_narrow {
-        // Nothing stands at the right.
+        // Nothing is drawn at the right.
         canvas.measures.left.1 = 640.0;
     }
     for (template, _) in &table.scopes {
@@ -287,7 +287,7 @@ impl Canvas {
         let has_uploads = entity.rows.iter().any(|rows| rows.place == RowFamilyPlace::Upload);
         let below = if has_uploads { arrow.below } else { 0.0 };
         let own = entity.rows.first().map(|rows| rows.table.as_str());
-        // On a narrow page, no more than four lanes have room beside the partition.
+        // On a narrow page, only four lanes fit alongside the partition.
         let lane = f64::from(self.trunks % 4);
         self.trunks += 1;
         let (lane, from): (f64, f64) = match self.measures.is_narrow {

@@ -8,10 +8,10 @@ use crate::{
     limits::{BATCH_OPERATIONS, PROPERTIES},
 };
 
-/// Properties from which on a type is close to the service's limit.
+/// A type with at least this many properties is close to the service's limit.
 const MANY_PROPERTIES: usize = PROPERTIES / 5 * 4;
 
-/// Rows of one entity from which on a write is expensive.
+/// An entity with at least this many rows is expensive to write.
 const MANY_ROWS: usize = 5;
 
 /// Pieces of long texts, 64 KiB each, that come near to the size of an entity.
@@ -123,8 +123,8 @@ fn names_of(fields: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Returns a warning with the fields that are in the PartitionKeys of all row families: every path by
-/// key needs them. Returns `None` if there is no such field.
+/// Returns a warning with the fields in the PartitionKeys of all row families, which every path by key
+/// needs. Returns `None` if there are no such fields.
 fn partition_needed(schema: &'static Schema) -> Option<String> {
     let mut parts = schema
         .families

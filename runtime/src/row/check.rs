@@ -14,12 +14,12 @@ use crate::{
 impl Row {
     /// Checks that the service accepts the row.
     ///
-    /// The result is kept, so that the row and its clones are checked once: rows never change.
+    /// Rows never change, so a row and its clones keep the result and are checked only once.
     ///
     /// # Errors
     ///
-    /// `is_too_large` and `is_invalid`, naming keys, property, limit and actual size; `is_corrupt`
-    /// for a damaged row.
+    /// Fails with `is_too_large` or `is_invalid`, and names keys, property, limit and actual size. Fails with
+    /// `is_corrupt` for a damaged row.
     pub fn check(&self) -> Result<()> {
         self.checked_request_bytes().map(drop)
     }
@@ -108,7 +108,7 @@ impl RowBytes<'_> {
         let mut properties = self.properties();
         let (mut seen, mut count) = (0_u128, 0);
         while let Some((name, _, _)) = properties.next_undecoded()? {
-            // Most names have a bit of their own, so that few are compared with those before them.
+            // Most names have their own bit, so few are compared with earlier names.
             let bit = name_bit(name);
             if seen & bit != 0 && self.has_name_before(name, count)? {
                 return Err(repeated_property_error(property_name_from_utf8(name)?));
@@ -131,8 +131,8 @@ impl RowBytes<'_> {
     }
 }
 
-/// The bytes of a row from which on its numbers with a fraction are counted digit by digit. A hundred
-/// smaller rows stay far below the limit of a request.
+/// The row size in bytes from which fractional numbers are counted digit by digit. A hundred smaller rows
+/// stay far below the request limit.
 const LARGE_ROW: usize = 4096;
 
 /// The most bytes that a finite Double takes as JSON: `-2.2250738585072014e-308`.

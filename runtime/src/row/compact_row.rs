@@ -263,7 +263,7 @@ impl Row {
                 sorted.push((name, edm, value));
             }
         }
-        // The first eight bytes as one number tell most names apart, in the order of their bytes.
+        // The first eight bytes, as one number, distinguish most names and keep their byte order.
         let head = |name: &[u8]| {
             let mut head = [0; 8];
             head.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
@@ -275,7 +275,7 @@ impl Row {
         sorted
     }
 
-    /// Iterates over the properties in the order in which they are stored.
+    /// Iterates over the properties in stored order.
     #[inline]
     pub fn properties(&self) -> PropertyReader<'_> {
         self.bytes().properties()

@@ -30,9 +30,9 @@ pub(crate) const OPERATION_ID: &str = "OpId";
 /// The length of the id of a request in bytes.
 pub(crate) const OPERATION_ID_BYTES: usize = 12;
 
-/// Returns whether a property is the id of the request that wrote its row: `OpId`, a Binary of 12 bytes. The id
-/// belongs to the request and not to the entity, so that equal entities can differ in it. An `OpId` of another
-/// type or length is a property of the entity.
+/// Returns whether a property is the id of the request that wrote its row: `OpId`, a Binary of 12 bytes. The
+/// id belongs to the request, not to the entity, so equal entities can have different ids. An `OpId` of
+/// another type or length is a property of the entity.
 pub(crate) fn is_operation_id(name: &[u8], value: ValueRef<'_>) -> bool {
     name == OPERATION_ID.as_bytes()
         && matches!(value, ValueRef::Binary(id) if id.len() == OPERATION_ID_BYTES)

@@ -14,7 +14,7 @@ pub(crate) fn corrupt_row_error(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
 }
 
-/// A property as it stands in a row: its name, its type and the bytes of its value.
+/// A raw property: its name, its type and the bytes of its value.
 pub(crate) type RawProperty<'a> = (&'a [u8], EdmType, &'a [u8]);
 
 /// Reads a row's properties in stored order: each name (UTF-8) and value.

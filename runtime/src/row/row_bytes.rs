@@ -143,7 +143,7 @@ impl<'a> RowBytes<'a> {
         self.bytes.get(HEADER + keys..).unwrap_or_default()
     }
 
-    /// Iterates over the properties in the order in which they are stored.
+    /// Iterates over the properties in stored order.
     #[inline]
     pub(crate) fn properties(self) -> PropertyReader<'a> {
         PropertyReader::new(self.property_bytes())

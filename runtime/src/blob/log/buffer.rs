@@ -11,7 +11,7 @@ use crate::{edm::Ticks, error::Result};
 #[derive(Debug, Default)]
 pub(super) struct UnstoredLines {
     text: String,
-    /// The time of each line and its place in `text`, in the order in which they were appended.
+    /// The time of each line and its range in `text`, in append order.
     lines: Vec<(Ticks, Range<usize>)>,
 }
 
@@ -22,8 +22,8 @@ pub(super) struct HourLines {
     pub(super) text: Bytes,
     pub(super) first: Ticks,
     pub(super) last: Ticks,
-    /// A random id of the flush that stores this part. If the store keeps metadata, the blob's
-    /// metadata holds the id too, so that a writer recognises a blob of its own flush.
+    /// The random id of the flush that stores this part. If the store keeps metadata, the blob's metadata also
+    /// holds the id, and a writer recognises a blob of its own flush by it.
     pub(super) batch: Arc<str>,
     /// The number of a put that was sent and has an unknown outcome. That put may still store the
     /// part. Another number is tried only once the blob of this number is known to be another
@@ -55,8 +55,7 @@ impl UnstoredLines {
         self.lines.len()
     }
 
-    /// Returns the lines as one part for each hour, sorted by time. Lines of one time stay in the
-    /// order in which they were appended.
+    /// Returns the lines as one part per hour, sorted by time. Lines with equal times keep their append order.
     pub(super) fn into_parts(mut self, batch: &str) -> Vec<HourLines> {
         let batch: Arc<str> = batch.into();
         self.lines.sort_by_key(|(at, _)| *at);

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flush {
-    /// The limits of a buffer; `None` stores each record before `append` returns.
+    /// The limits of a buffer. Without them, each record is stored before `append` returns.
     pub(super) limits: Option<BufferLimits>,
 }
 
@@ -55,7 +55,7 @@ impl Flush {
         Self { limits: Some(BufferLimits { bytes: 4 << 20, records: 100_000, after }) }
     }
 
-    /// Sets the number of bytes at which a buffer is stored. Has no effect on [`each`](Self::each).
+    /// Stores the buffer once it holds this many bytes. Has no effect on [`each`](Self::each).
     ///
     /// ```
     /// use entable::Flush;
@@ -70,8 +70,7 @@ impl Flush {
         self
     }
 
-    /// Sets the number of records at which a buffer is stored. Has no effect on
-    /// [`each`](Self::each).
+    /// Stores the buffer once it holds this many records. Has no effect on [`each`](Self::each).
     ///
     /// ```
     /// use entable::Flush;
@@ -86,8 +85,7 @@ impl Flush {
         self
     }
 
-    /// Sets the age of the oldest record at which a buffer is stored. Has no effect on
-    /// [`each`](Self::each).
+    /// Stores the buffer once its oldest record reaches this age. Has no effect on [`each`](Self::each).
     ///
     /// ```
     /// use std::time::Duration;

@@ -22,7 +22,7 @@ impl Hour {
         Self(at.get() / PER_HOUR)
     }
 
-    /// Returns the time at which the hour begins.
+    /// Returns the time when the hour begins.
     pub(super) fn start_time(self) -> Ticks {
         Ticks::new(self.0.saturating_mul(PER_HOUR)).unwrap_or(Ticks::MAX)
     }
@@ -36,7 +36,7 @@ pub(super) struct Folder {
     pub(super) span: Span,
 }
 
-/// The time of which a folder has all hours.
+/// The time span that a folder covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Span {
     Hour,
@@ -118,8 +118,8 @@ impl TimeWindow {
         start >= self.start && start.saturating_add(PER_HOUR) <= self.end
     }
 
-    /// Returns the folders that hold the hours of which the window has a part, and no other hours: months, days
-    /// and hours, each as large as it can be.
+    /// Returns the folders for exactly the hours that overlap the window: months, days and hours, each folder as
+    /// large as possible.
     pub(super) fn folders(self) -> impl Iterator<Item = Folder> + Send {
         // The end is outside of the window, so an hour that begins there is outside too.
         let end = if self.start < self.end { (self.end - 1) / PER_HOUR + 1 } else { 0 };
@@ -173,7 +173,7 @@ mod tests {
                 "q/2016/03/02/0100"
             ]
         );
-        // A touched hour is listed whole, and so is a day of which each hour is touched.
+        // A partly covered hour is listed whole. So is a day whose 24 hours are all at least partly covered.
         let (from, until) = (datetime!(2016-02-29 0:59 UTC), datetime!(2016-02-29 23:01 UTC));
         assert_eq!(folders(from, until), ["q/2016/02/29"]);
         let all = TimeWindow::new(datetime!(0001-01-01 0:00 UTC)..datetime!(9999-12-31 23:59 UTC));

@@ -54,7 +54,7 @@ impl LogName {
         &self.log
     }
 
-    /// Returns the time at which the blob's hour begins, in UTC.
+    /// Returns the time when the blob's hour begins, in UTC.
     pub fn hour(&self) -> OffsetDateTime {
         self.hour.start_time().into()
     }

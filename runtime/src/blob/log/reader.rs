@@ -36,8 +36,8 @@ pub struct LogReader {
     predicates: Vec<Predicate>,
 }
 
-/// A line of a log that is no record. It is the [`source`](std::error::Error::source) of the
-/// reader's error.
+/// A line of a log that is not a valid record. It is the [`source`](std::error::Error::source) of the reader's
+/// error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of `{blob}`: {fault}")]
 pub struct DamagedLine {
@@ -69,8 +69,8 @@ impl LogReader {
         Self { source, window: TimeWindow::new(times), predicates: Vec::new() }
     }
 
-    /// Keeps only the records for which `predicate` returns `true`. If `filter` is called several
-    /// times, a record has to pass every predicate.
+    /// Keeps only records that pass `predicate`. If you call `filter` several times, a record has to pass every
+    /// predicate.
     #[must_use]
     pub fn filter(
         mut self,

@@ -1,7 +1,7 @@
 //! Defines [`LogRecord`], one line of a log, and writes and parses such lines.
 //!
-//! A line is a time and fields, split by `;` and quoted as CSV: a field with `;`, `"` or a line break
-//! stands in quotes, with its own quotes doubled. A quoted field may span several lines of text.
+//! A line is a time and fields, separated by `;` and quoted as in CSV: a field with `;`, `"` or a line break
+//! is enclosed in quotes, with its own quotes doubled. A quoted field may span several lines of text.
 
 use std::{borrow::Cow, fmt, fmt::Write, str::from_utf8};
 
@@ -103,7 +103,7 @@ impl LogRecord {
     /// Appends the record's line to `text`, with the line break at its end.
     pub(super) fn append_line_to(&self, text: &mut String) {
         let at = self.at;
-        // Always seven digits after the point, so that lines sort by their text too.
+        // Always seven digits after the point, so lines also sort by their text.
         let written = write!(
             text,
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:07}Z",
@@ -131,16 +131,16 @@ impl LogRecord {
     }
 }
 
-/// The reason why a line is no record.
+/// The reason why a line is not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineFault {
     /// The line has no line break at its end: the blob ends within it.
     Unfinished,
-    /// A quote or a carriage return stands in a field without quotes, or text follows a closing quote.
+    /// An unquoted field contains a quote or a carriage return, or text follows a closing quote.
     Quoting,
-    /// The first field is no time.
+    /// The first field is not a time.
     Time,
-    /// The bytes are no UTF-8.
+    /// The bytes are not UTF-8.
     Encoding,
 }
 
@@ -157,11 +157,11 @@ impl fmt::Display for LineFault {
     }
 }
 
-/// Reads the records of a text one after the other. A line that is no record is the last item, as an error,
-/// since a lost quote leaves no way to tell where the next record begins.
+/// Reads the records of a text in order. An invalid line is returned as an error and ends the iteration: after
+/// a lost quote, the start of the next record is unknown.
 pub(super) struct RecordsInText<'t> {
     rest: &'t [u8],
-    /// The number of the line at which `rest` begins, from 1.
+    /// The number of the line where `rest` begins, from 1.
     line: u64,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct LogBlobs {
     store: Option<Arc<dyn ObjectStore>>,
     pub(super) log: String,
     pub(super) random: RandomSource,
-    /// Whether the store keeps metadata; unset until its first answer to a put tells.
+    /// Whether the store keeps metadata. Unset until its first answer to a put shows it.
     keeps_metadata: OnceLock<bool>,
 }
 
@@ -89,8 +89,8 @@ impl LogBlobs {
         LogName::new(&self.log, hour, number)
     }
 
-    /// Returns the log's blobs in a folder with their sizes in bytes, in the order of their hours and numbers.
-    /// Leaves out blobs whose names are not those of a log's blobs.
+    /// Returns the log's blobs in a folder with their sizes in bytes, ordered by hour and number. Leaves out
+    /// blobs whose names a log would not write.
     pub(super) async fn list_blobs_of(&self, folder: Folder) -> Result<Vec<(LogName, u64)>> {
         let folder = folder_name(&self.log, folder);
         let found: Result<Vec<ObjectMeta>, _> =
@@ -182,7 +182,7 @@ impl LogBlobs {
         }
     }
 
-    /// Reads a blob's metadata; returns `None` if there is no such blob.
+    /// Reads a blob's metadata, or returns `None` if the blob does not exist.
     pub(super) async fn read_blob_metadata(&self, name: &LogName) -> Result<Option<FlushMetadata>> {
         let head = GetOptions { head: true, ..GetOptions::default() };
         let attributes = match self.blob_store()?.get_opts(&name.path(), head).await {
@@ -204,7 +204,7 @@ impl LogBlobs {
         Ok(Some(FlushMetadata { times, flush: text(BATCH) }))
     }
 
-    /// Reads a blob whole; returns `None` if there is no such blob.
+    /// Reads a whole blob, or returns `None` if it does not exist.
     pub(super) async fn read_whole_log_blob(&self, name: &LogName) -> Result<Option<Bytes>> {
         let failed = |error| request_error(&name.to_string(), "read", error);
         match self.blob_store()?.get_opts(&name.path(), GetOptions::default()).await {
@@ -214,8 +214,8 @@ impl LogBlobs {
         }
     }
 
-    /// Reads the first and the last `edge` bytes of a blob of `size` bytes with one request; returns
-    /// `None` if there is no such blob.
+    /// Reads the first and the last `edge` bytes of a blob of `size` bytes with one request. Returns `None` if
+    /// the blob does not exist.
     pub(super) async fn read_both_ends(
         &self,
         name: &LogName,

@@ -16,12 +16,11 @@ use crate::{
     timers,
 };
 
-/// The number of puts of one part with an unknown outcome after which `store_part` returns an
-/// error.
+/// `store_part` fails after this many puts of one part with an unknown outcome.
 const UNANSWERED: u32 = 3;
 
-/// The number of taken numbers after which the writer gives up. Each was taken by another writer's
-/// blob, so the log itself goes on.
+/// The writer gives up after this many taken numbers. Other writers' blobs took them, so the log itself makes
+/// progress.
 const TAKEN_NUMBERS: u32 = 100;
 
 /// The most hours whose next number a writer remembers.
@@ -149,8 +148,8 @@ async fn find_blob_owner(
     let Some(metadata) = source.read_blob_metadata(&name).await? else { return Ok(None) };
     let is_ours = match metadata.flush {
         Some(flush) => *flush == *part.batch,
-        // Without metadata the lines tell, but only after a lost answer: two writers may log
-        // equal lines.
+        // Without metadata, compare the lines, but only after a lost answer: two writers may log equal
+        // lines.
         None if was_lost => match source.read_whole_log_blob(&name).await? {
             Some(text) => text == part.text,
             None => return Ok(None),

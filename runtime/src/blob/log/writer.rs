@@ -60,8 +60,8 @@ struct Shared {
     state: Mutex<State>,
     /// Whether a task is there that flushes by age.
     has_timer: AtomicBool,
-    /// The records that left the buffer and are not stored yet. Only the holder of the lock stores them,
-    /// so that one flush runs at a time.
+    /// The records that left the buffer and are not stored yet. Only the holder of the lock stores them, which
+    /// limits the writer to one flush at a time.
     unstored: tokio::sync::Mutex<UnstoredRecords>,
 }
 
@@ -73,7 +73,7 @@ struct State {
     /// The number of flushes that failed, with the error of the last one.
     failures: u64,
     failure: Option<Error>,
-    /// Whether the last flush failed, so that `unstored` still has records.
+    /// Whether the last flush failed and left records in `unstored`.
     has_failed: bool,
     is_closed: bool,
 }
@@ -111,7 +111,7 @@ impl LogWriter {
     /// none exists, and outside of a runtime of tokio. Fails with `is_backend` or `is_denied` if the store
     /// fails, with [`Flush::each`] or while both buffers are full.
     pub async fn append(&self, record: LogRecord) -> Result<()> {
-        // What is wrong with the call is told now. Failures of the store come later, with a flush.
+        // Report mistakes in the call now. Failures of the store come later, with a flush.
         record.ticks()?;
         self.shared.source.blob_store()?;
         Handle::try_current().map_err(|error| {
@@ -214,8 +214,8 @@ impl Shared {
     /// Moves the full buffer into `unstored` and starts a flush of it. Returns `false`, and does nothing, while
     /// another flush runs or `unstored` still has the records of a failed flush.
     fn try_seal(self: &Arc<Self>, state: &mut State) -> bool {
-        // Only tried: a flush that holds this lock takes that of the state, which the caller holds.
-        // To wait here could be to wait for ever.
+        // Do not wait: a flush that holds this lock also takes the state's lock, which the caller holds. Waiting
+        // could deadlock.
         let Ok(mut unstored) = self.unstored.try_lock() else { return false };
         if !unstored.is_empty() {
             return false;
@@ -281,7 +281,7 @@ impl Shared {
                     state.has_failed = true;
                 }
                 if let Some(limits) = self.limits {
-                    // Nobody may append again, so that the timer alone repeats the flush.
+                    // Nobody may append again, so a timer has to repeat the flush.
                     self.start_timer(limits);
                 }
                 tracing::warn!(log = %self.source.log, %error, "log records were not stored, they are kept");
@@ -297,8 +297,8 @@ impl Shared {
 /// The least time between two flushes that a timer starts while the store fails.
 const PAUSE_AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Marks a writer as one with a task that flushes by age, until it is dropped: also when the runtime ends,
-/// so that a writer that outlives its runtime gets a new task in the next one.
+/// Marks a writer as having a task that flushes by age. The mark ends when it is dropped, also by the end of
+/// the runtime: a writer that outlives its runtime then gets a new task in the next one.
 struct TimerMark(Option<Arc<Shared>>);
 
 fn spawn_timer(mark: TimerMark, limits: BufferLimits) {
@@ -306,8 +306,7 @@ fn spawn_timer(mark: TimerMark, limits: BufferLimits) {
 }
 
 impl TimerMark {
-    /// Stores records whose age is at the limit, and those of a flush that failed, until none are
-    /// left.
+    /// Stores records that reach the age limit, and records of a failed flush, until none are left.
     async fn flush_by_age(mut self, limits: BufferLimits) {
         while let Some(shared) = &self.0 {
             let due = {

@@ -1,7 +1,7 @@
 //! Writes a row as JSON with the service's annotations of types.
 //!
-//! Every type that JSON itself does not tell is annotated. A Double is always annotated, because some
-//! servers read `3.0` as an Int32. Finite Doubles are written as numbers, the others as text.
+//! Types that JSON does not show are annotated. Doubles are always annotated, because some servers read
+//! `3.0` as an Int32. Finite Doubles are written as numbers, others as text.
 
 use std::{fmt, str::from_utf8};
 

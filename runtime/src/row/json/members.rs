@@ -47,7 +47,7 @@ const ANNOTATION: &str = "@odata.type";
 const TYPE_CHARACTERS: usize = 40;
 
 impl<'a> EntityMembers<'a> {
-    /// Removes all members, to collect those of the next entity.
+    /// Removes all members before collecting those of the next entity.
     #[cfg(feature = "azure-wire")]
     pub(crate) fn clear(&mut self) {
         self.properties.clear();
@@ -57,9 +57,9 @@ impl<'a> EntityMembers<'a> {
         (self.seen, self.repeated) = (0, None);
     }
 
-    /// Adds one member. The value of a name that was added before is dropped, and the first such name is kept
-    /// as `repeated`. Ignores `null`, a key or Timestamp that is no text, and annotations other than the ETag
-    /// and the type of a property.
+    /// Adds one member. If the name was already added, drops the value and keeps the first such name as
+    /// `repeated`. Ignores `null`, a key or Timestamp that is not text, and annotations other than the ETag and
+    /// property types.
     pub(crate) fn add_member(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
         let bit = name_bit(name.as_bytes());
         if self.seen & bit != 0 && self.has_member(&name) {
