@@ -50,7 +50,7 @@ pub(crate) enum Command {
     },
     /// Create a table
     Create {
-        /// The store; a file is created if it does not exist
+        /// The store; a missing file is created
         store: String,
         /// The table
         table: String,
@@ -80,15 +80,15 @@ pub(crate) enum Command {
         #[command(flatten)]
         rows: Selection,
     },
-    /// Write rows, each a line of JSON, into a table that exists
+    /// Write rows to an existing table, from one line of JSON per row
     Put {
         /// The store
         store: String,
         /// The table
         table: String,
-        /// The file with the lines; standard input without one
+        /// The file with the lines; standard input by default
         file: Option<PathBuf>,
-        /// Treatment of rows whose keys are taken
+        /// What to do with rows whose keys are taken
         #[arg(long, value_enum, default_value_t = Mode::Replace)]
         mode: Mode,
     },
@@ -96,18 +96,18 @@ pub(crate) enum Command {
     Delete(Delete),
     /// Write a table to a file, or all tables to a directory
     Export(Export),
-    /// Write the rows of a file, or of a directory that was exported, into a store
+    /// Write the rows of a file or an exported directory to a store
     Import(Import),
-    /// Copy tables into another store: what differs is written, and both are compared
+    /// Copy tables to another store: write what differs, then compare both
     Copy(Copy),
-    /// Write a snapshot of a file into a new file, while a program may hold neither
+    /// Back up a store in a file to a new file; no program may have either open
     Backup {
         /// The file of the store
         store: String,
         /// The new file
         file: PathBuf,
     },
-    /// Write a backup into a new file, after every page and row of it was checked
+    /// Check every page and row of a backup, then write it to a new file
     Restore {
         /// The file of the backup
         backup: String,
@@ -118,14 +118,14 @@ pub(crate) enum Command {
     Verify {
         /// The store
         store: String,
-        /// Read them in a copy of the file, which is deleted afterwards
+        /// Read a copy of the file, and delete the copy afterwards
         #[arg(long)]
         copy: bool,
-        /// Keep the copy under this name if nothing in it is damaged
+        /// Keep the copy under this name if it is undamaged
         #[arg(long, value_name = "FILE", requires = "copy")]
         keep: Option<PathBuf>,
     },
-    /// Give the space of deleted rows back to the file system
+    /// Return the space of deleted rows to the file system
     Compact {
         /// The file of the store
         store: String,
@@ -140,37 +140,37 @@ pub(crate) enum Command {
         #[arg(long, default_value_t = 10)]
         top: usize,
     },
-    /// Show how much work in other partitions is open, and for how long
+    /// Show how much remote work is open, and for how long
     Lag {
         /// The store
         #[arg(default_value = "azure:")]
         store: String,
     },
-    /// List, show, requeue or drop work that workers have put aside
+    /// List, show, requeue or drop work that workers have set aside
     #[command(subcommand)]
     Poison(Poison),
     /// Describe the rows of each type that a file of `layout!` names, as Markdown
     Report {
-        /// The file that a test with `layout!` keeps
+        /// The file that a test with `layout!` checks
         #[arg(long, value_name = "FILE")]
         layout: PathBuf,
-        /// A store whose tables are compared with those of the layout
+        /// A store to compare with the tables of the layout
         store: Option<String>,
     },
-    /// Count what the access patterns of a program cost: requests, hot partitions, storage, money
+    /// Estimate what access patterns cost: requests, hot partitions, storage, money
     Plan(PlanOptions),
-    /// Print an address with which others may use a table of Azure for a while
+    /// Print a shared access signature: an address that gives others limited access to a table on Azure
     Sas(Sas),
-    /// Check a service against what the library promises, in tables of its own that are deleted afterwards
+    /// Check a service against the library's promises, in new tables that are deleted afterwards
     #[cfg(feature = "azure")]
     CheckService(CheckService),
-    /// Write a script that completes commands in a shell
+    /// Print a completion script for a shell
     Completions {
         /// The shell
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Write the manual page of the command, or of one of its commands
+    /// Print the manual page of `entable` or one of its commands
     Man {
         /// Such as `copy`, or `poison drop`
         command: Vec<String>,
@@ -185,16 +185,16 @@ pub(crate) struct Query {
     pub(crate) table: String,
     #[command(flatten)]
     pub(crate) rows: Selection,
-    /// The properties to print, with commas between them
+    /// The properties to print, separated by commas
     #[arg(long, value_delimiter = ',')]
     pub(crate) select: Vec<String>,
     /// The most rows to print
     #[arg(long, default_value_t = 100)]
     pub(crate) top: u64,
-    /// Print comma separated values, with types in the header and formulas escaped
+    /// Print comma-separated values, with types in the header and formulas escaped
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
-    /// Print what the query costs, and do not run it
+    /// Print the cost of the query without running it
     #[arg(long)]
     pub(crate) explain: bool,
 }
@@ -218,7 +218,7 @@ pub(crate) struct Delete {
     /// Delete the table with all its rows
     #[arg(long, conflicts_with_all = ["partition_key", "filter", "partition"])]
     pub(crate) whole_table: bool,
-    /// Delete nothing, print how many rows would be deleted
+    /// Print how many rows would be deleted, and delete nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Confirm that data may be deleted
@@ -230,41 +230,41 @@ pub(crate) struct Delete {
 pub(crate) struct Export {
     /// The store
     pub(crate) store: String,
-    /// The file, `-` for standard output; without --table a directory
+    /// The file, `-` for standard output; without --table, a directory
     pub(crate) to: PathBuf,
-    /// The table; all tables without it
+    /// The table; all tables by default
     #[arg(long)]
     pub(crate) table: Option<String>,
     #[command(flatten)]
     pub(crate) rows: Selection,
-    /// The format of the rows; without it csv if the name of the file ends with .csv, else jsonl
+    /// The format of the rows; by default csv if the file name ends with .csv, else jsonl
     #[arg(long, value_enum)]
     pub(crate) format: Option<RowFormat>,
-    /// Continue an earlier export to the same file or directory that did not come to its end; CSV, and a store
-    /// without order of rows (Cosmos DB), begin an unfinished table anew
+    /// Continue an unfinished export to the same file or directory; for CSV and unordered stores (Cosmos DB),
+    /// restart an unfinished table
     #[arg(long)]
     pub(crate) resume: bool,
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct Import {
-    /// The store; a file is created if it does not exist
+    /// The store; a missing file is created
     pub(crate) store: String,
-    /// The file, `-` for standard input; without --table a directory that `export` has written
+    /// The file, `-` for standard input; without --table, a directory that `export` wrote
     pub(crate) from: PathBuf,
     /// The table, which is created if it does not exist
     #[arg(long)]
     pub(crate) table: Option<String>,
-    /// The format of the rows; without it csv if the name of the file ends with .csv, else jsonl
+    /// The format of the rows; by default csv if the file name ends with .csv, else jsonl
     #[arg(long, value_enum)]
     pub(crate) format: Option<RowFormat>,
-    /// Treatment of rows whose keys are taken
+    /// What to do with rows whose keys are taken
     #[arg(long, value_enum, default_value_t = Mode::Replace)]
     pub(crate) mode: Mode,
-    /// Pass over the lines before this one, which an earlier attempt has named
+    /// Skip the lines before this one; an earlier attempt printed its number
     #[arg(long, default_value_t = 1, requires = "table")]
     pub(crate) from_line: u64,
-    /// Write lines that hold no row, or that the store refuses, to this file and go on
+    /// Write invalid and refused lines to this file and continue
     #[arg(long, value_name = "FILE", requires = "table")]
     pub(crate) skip_bad: Option<PathBuf>,
 }
@@ -273,29 +273,29 @@ pub(crate) struct Import {
 pub(crate) struct Copy {
     /// The store to read
     pub(crate) from: String,
-    /// The store to write; a file is created if it does not exist
+    /// The store to write; a missing file is created
     pub(crate) to: String,
-    /// A table to copy; may be repeated, all tables without it
+    /// A table to copy; may be repeated; all tables by default
     #[arg(long = "table", value_name = "TABLE")]
     pub(crate) tables: Vec<String>,
     #[command(flatten)]
     pub(crate) rows: Selection,
-    /// Write nothing, print what differs, and fail if anything does
+    /// Print the differences and fail if there are any; write nothing
     #[arg(long)]
     pub(crate) compare: bool,
-    /// Write nothing, print how many rows would be written, and deleted with --delete-extra
+    /// Print how many rows would be written, and deleted with --delete-extra; write nothing
     #[arg(long, conflicts_with = "compare")]
     pub(crate) dry_run: bool,
-    /// Delete the rows of the target that the source does not have; needs --yes
+    /// Delete rows that only the target has; needs --yes
     #[arg(long, conflicts_with_all = ["compare", "filter", "partition"])]
     pub(crate) delete_extra: bool,
-    /// Copy although work of the outbox is open in the source, which does not come along
+    /// Copy even if the source has open outbox work, which is not copied
     #[arg(long)]
     pub(crate) leave_open_work: bool,
-    /// Copy all blobs before the rows, from one directory to another, which is created if it does not exist
+    /// Before the rows, copy all blobs from one directory to another; a missing target is created
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
     pub(crate) blobs: Option<Vec<String>>,
-    /// How many transactions are sent at once
+    /// How many transactions to send at once
     #[arg(long, default_value_t = 16)]
     pub(crate) concurrency: usize,
     /// Confirm that data may be deleted
@@ -312,7 +312,7 @@ pub(crate) struct Sas {
     /// The allowed requests: r (query), a (add), u (update), d (delete)
     #[arg(long, default_value = "r")]
     pub(crate) permissions: String,
-    /// How long it is allowed, in minutes
+    /// How long the access lasts, in minutes
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=527_040))]
     pub(crate) minutes: u32,
     /// Only rows from this PartitionKey on
@@ -331,19 +331,19 @@ pub(crate) struct CheckService {
     /// Write the report to FILE.md and FILE.json too; neither may exist
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Run this part alone; may be repeated, all parts without it
+    /// Run only this part; may be repeated; all parts by default
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) only: Vec<crate::check::Part>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Poison {
-    /// List the work that was put aside, with its last error
+    /// List the work that was set aside, with its last error
     List {
         /// The store
         store: String,
     },
-    /// Print what was put aside, with the text of a message
+    /// Print work that was set aside, with the text of a message
     Show {
         /// The store
         store: String,
@@ -354,10 +354,10 @@ pub(crate) enum Poison {
     Requeue {
         /// The store
         store: String,
-        /// The position in the list, from 1; all without it
+        /// The position in the list, from 1; all work by default
         position: Option<usize>,
     },
-    /// Delete work for good: nobody will do it
+    /// Delete work permanently: it will never be done
     Drop {
         /// The store
         store: String,
@@ -369,28 +369,28 @@ pub(crate) enum Poison {
     },
 }
 
-/// Treatment of rows whose keys are taken.
+/// What to do with rows whose keys are taken.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Mode {
-    /// They are replaced
+    /// Replace the stored row
     Replace,
-    /// Their properties are set, others stay
+    /// Set the given properties and keep the others
     Merge,
-    /// The line is refused
+    /// Refuse the line
     Insert,
 }
 
 /// The format of rows in a file.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum RowFormat {
-    /// A JSON object a line, with the service's annotations of types
+    /// One JSON object per line, with the service's annotations of types
     Jsonl,
-    /// Comma separated values, with types in the header
+    /// Comma-separated values, with types in the header
     Csv,
 }
 
 impl RowFormat {
-    /// Returns the format of a file whose command names none.
+    /// Returns the chosen format, or else the format for the file name.
     pub(crate) fn of_file(named: Option<Self>, file: &Path) -> Self {
         let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
         named.unwrap_or(if is_csv { Self::Csv } else { Self::Jsonl })
@@ -401,7 +401,7 @@ impl RowFormat {
 pub(crate) struct PlanOptions {
     /// The file with the JSON of a plan, which a test of the program writes with `to_json()`
     pub(crate) file: PathBuf,
-    /// Count for so many times the load
+    /// Multiply the load by this factor
     #[arg(long, default_value_t = 1.0)]
     pub(crate) times: f64,
     /// Prices of 10,000 reads, pages, writes and transactions, and of a GiB for a month

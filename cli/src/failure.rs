@@ -1,4 +1,4 @@
-//! Failures of a command, and the exit codes that tell them to scripts.
+//! Failures of a command, and their exit codes for scripts.
 
 use entable::{Error, ErrorKind};
 

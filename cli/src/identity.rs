@@ -33,9 +33,9 @@ pub(crate) fn credential() -> Result<Arc<dyn TokenCredential>, Failure> {
     Environment { variable: &variable, http: ClientOptions::default() }.credential()
 }
 
-/// The place from which identities are taken.
+/// The source of identities.
 struct Environment<'a> {
-    /// Returns the value of a variable; `None` if it is empty or not set.
+    /// Returns the value of a variable, or `None` if it is empty or not set.
     variable: &'a dyn Fn(&str) -> Option<String>,
     /// The HTTP client that asks for tokens.
     http: ClientOptions,
@@ -44,8 +44,8 @@ struct Environment<'a> {
 type Credential = Result<Arc<dyn TokenCredential>, Failure>;
 
 impl Environment<'_> {
-    /// Returns the identity of the kind that is chosen, or the first that the environment gives, or yours,
-    /// or that of the machine.
+    /// Returns the chosen kind of identity. By default, tries the identities of the environment, then your own,
+    /// then the machine's.
     fn credential(&self) -> Credential {
         match self.variable(KIND).map(|kind| kind.to_ascii_lowercase()).as_deref() {
             Some("clientsecret") => self.client_secret(),

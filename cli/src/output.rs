@@ -55,8 +55,8 @@ impl Output {
         self.written(writeln!(io::stdout().lock(), "{line}"))
     }
 
-    /// Returns the result of a write to standard output. A reader that has gone, such as `head`, has enough: the
-    /// command goes on, because its exit code has to tell what became of the data.
+    /// Returns the result of a write to standard output. If the reader has gone, such as `head`, the command
+    /// continues: its exit code must report what happened to the data.
     pub(crate) fn written(&self, written: io::Result<()>) -> Result<(), Failure> {
         match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -80,7 +80,7 @@ impl Output {
     /// Writes a line for people, or `value` for scripts, to standard error.
     pub(crate) fn note(&self, text: impl FnOnce() -> String, value: impl FnOnce() -> Value) {
         let line = if self.is_json { json_text(&value()) } else { escaped(&text()) };
-        // A remark that nobody can read is no failure.
+        // A remark that cannot be printed is not a failure.
         let _ = writeln!(io::stderr().lock(), "{line}");
     }
 
@@ -201,7 +201,7 @@ fn json_text(value: &Value) -> String {
     if !text.chars().any(is_obeyed) {
         return text;
     }
-    // Such characters stand in texts alone, where JSON allows their escape.
+    // Such characters occur only in JSON strings, where they can be escaped.
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if is_obeyed(c) {

@@ -24,7 +24,7 @@ pub(crate) fn open_with_blobs(
     Ok(builder(name, creates)?.blobs(blobs).build()?)
 }
 
-/// Returns whether the name is no path: that of a store on Azure, or an address.
+/// Returns whether the name refers to a service, by an Azure prefix or a URL, and not to a path.
 pub(crate) fn is_service(name: &str) -> bool {
     name.starts_with(AZURE) || name.contains("://")
 }
@@ -49,7 +49,7 @@ pub(crate) fn open_unverified_file(name: &str) -> Result<Embedded, Failure> {
     Ok(Embedded::options().verify_up_to(0).open(name)?)
 }
 
-/// Fails if the name is that of a service, or if there is no such file and none is created.
+/// Fails if the name refers to a service, or if the file does not exist and is not to be created.
 fn check_is_file(name: &str, creates: bool) -> Result<(), Failure> {
     refuse_secret(name)?;
     if is_service(name) {
@@ -136,7 +136,7 @@ fn is_loopback(address: &str) -> bool {
     matches!(host, "127.0.0.1" | "localhost" | "[::1]")
 }
 
-/// The names of the variables that tell how an account is reached.
+/// The names of the variables that configure access to an account.
 #[cfg(feature = "azure")]
 struct Variables {
     /// Holds a connection string.
@@ -192,7 +192,7 @@ fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
                 None => Ok(options),
             }
         }
-        // Which account is meant nobody can tell.
+        // Both are set, and the intended account is unknown.
         (Some(_), Some(_)) => Err(Failure::usage(format!(
             "both {account} and a connection string are set: unset one"
         ))),
@@ -206,7 +206,7 @@ fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
     }
 }
 
-/// Returns the value of a variable; `None` if it is empty or not set.
+/// Returns the value of a variable, or `None` if it is empty or not set.
 #[cfg(feature = "azure")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())

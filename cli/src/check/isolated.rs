@@ -1,4 +1,4 @@
-//! A layer under which all tables of a client have a prefix.
+//! A layer that gives all tables of a client a prefix.
 
 use std::{fmt, sync::Arc};
 

@@ -29,7 +29,7 @@ pub(crate) use self::report::{Report, Scrubber};
 /// A part of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// Each promise of the service's behaviour by which the library was built
+    /// Each promise of the service's behaviour that the library relies on
     Promises,
     /// The patterns of the design guide, by typed entities
     Patterns,
@@ -40,7 +40,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Every part, in the order in which they run.
+    /// Every part, in the order of running.
     pub(crate) const ALL: [Self; 4] =
         [Self::Promises, Self::Patterns, Self::LostAnswers, Self::Timings];
 }
@@ -60,12 +60,12 @@ pub(crate) fn random_prefix() -> String {
     format!("Check{:08x}", RandomState::new().build_hasher().finish() >> 32)
 }
 
-/// Runs parts of the check in tables whose names begin with `prefix`, and deletes these tables. `progress` is
-/// told what is tried.
+/// Runs parts of the check in tables whose names begin with `prefix`, and deletes these tables. Calls
+/// `progress` with the name of each step.
 ///
 /// # Errors
 ///
-/// Errors of the service by which nothing can be checked: no connection, no permission to create tables.
+/// Errors of the service that prevent any check: no connection, or no permission to create tables.
 pub(crate) async fn run(
     service: &Service,
     prefix: &str,

@@ -9,7 +9,7 @@ use entable::Error;
 pub(crate) struct Finding {
     /// The promise, the pattern, or the write and its cut.
     pub(crate) name: String,
-    /// The difference from the promised outcome; `None` if there is none.
+    /// The difference from the promised outcome, or `None` if it matched.
     pub(crate) found: Option<String>,
 }
 

@@ -17,7 +17,7 @@ const MOST_HEAD_BYTES: usize = 8 * 1024;
 /// The bytes that pass at once.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// The moment at which a connection is cut.
+/// The moment when a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
     /// When the next bytes of a request come: the service gets none of them.
@@ -55,7 +55,7 @@ impl Relay {
         Ok(Self { address, plan, accepting })
     }
 
-    /// Returns the address on which it listens.
+    /// Returns the address that it listens on.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }

@@ -113,8 +113,8 @@ fn fenced(text: &str) -> String {
     text.replace("```", "` ` `")
 }
 
-/// Removes the account's name, its host and its secrets from texts. Errors hold no secret; a report that is
-/// sent to others does not rely on that alone.
+/// Removes the account's name, its host and its secrets from texts. Errors contain no secrets, but a report
+/// for others must not depend on that alone.
 #[derive(Debug, Default)]
 pub(crate) struct Scrubber {
     hidden: Vec<String>,

@@ -9,7 +9,7 @@ use entable::{
 
 use super::{outcome::Finding, *};
 
-/// A way in which a store differs.
+/// A deviation of a store.
 #[derive(Debug, Clone, Copy)]
 enum Planted {
     /// Conditions on ETags are ignored.
@@ -132,7 +132,7 @@ async fn table_names(backend: &dyn Backend) -> Vec<String> {
 #[tokio::test]
 async fn a_store_that_keeps_every_promise_has_no_differences() {
     let memory = Arc::new(Memory::new());
-    // A name that only begins like those of the check, and the tables of a program.
+    // One name that only resembles the check's tables, and two tables of a program.
     for name in ["Check", "Staff", "EntableDirectory"] {
         memory.tables(TableRequest::Create(name)).await.unwrap();
     }
@@ -178,7 +178,7 @@ async fn each_planted_difference_is_found_and_named() {
 
 #[tokio::test]
 async fn tables_are_deleted_also_if_the_check_fails() {
-    // A table of the prefix exists: the check cannot tell it from its own.
+    // A table with the prefix exists, and the check cannot distinguish it from its own.
     let memory = Arc::new(Memory::new());
     memory.tables(TableRequest::Create("Check01PStaff")).await.unwrap();
     let service = Service { backend: memory.clone(), options: None };

@@ -49,7 +49,7 @@ pub(crate) async fn delete(output: &Output, delete: Delete) -> Result<(), Failur
     )
 }
 
-/// Refuses arguments that would delete all rows, such as those of a script whose variable is not set.
+/// Fails if the arguments would delete all rows, for example because a script's variable is not set.
 fn refuse_everything_by_mistake(delete: &Delete) -> Result<(), Failure> {
     if delete.partition_key.is_none() && delete.rows.is_all() && !delete.whole_table {
         return Err(Failure::usage(
@@ -136,8 +136,8 @@ fn is_of_outbox(row: &Row) -> bool {
     row.row_key().starts_with("~e")
 }
 
-/// Deletes the rows that match, those of one partition together. A row that has changed since it was found
-/// stays. Returns how many it deleted, and how many had changed.
+/// Deletes the matching rows in transactions of one partition each. Rows that changed in the meantime stay.
+/// Returns the numbers of deleted and changed rows.
 async fn delete_matching(
     output: &Output,
     client: &Client,

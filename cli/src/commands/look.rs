@@ -148,7 +148,7 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Prints rows as a table with a column for each property, in the order in which they appear.
+/// Prints rows as a table with a column for each property, in order of appearance.
 fn print_rows(output: &Output, rows: &[Row], select: Option<&[String]>) -> Result<(), Failure> {
     let mut names: Vec<String> = vec!["PartitionKey".to_owned(), "RowKey".to_owned()];
     let is_key = |name: &String| matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");
@@ -298,7 +298,7 @@ pub(crate) async fn lag(output: &Output, store: &str) -> Result<(), Failure> {
     })
 }
 
-/// Describes a layout, and compares its tables with those of a store.
+/// Describes a layout. If a store is given, compares their tables.
 pub(crate) async fn report(
     output: &Output,
     layout: &Path,

@@ -82,7 +82,7 @@ fn exporting(
         .filter(export.rows.condition()?)
         .format(RowFormat::of_file(export.format, &export.to).into())
         .on_progress(move |now| shown.show(|| format!("{name}: {}", rows(now.rows))));
-    // Without `resume` the job begins anew.
+    // Without `resume` the job starts from the beginning.
     Ok(if export.resume && job.can_resume() { job.resume() } else { job })
 }
 
@@ -277,7 +277,7 @@ pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
     let is_compared = copy.compare || copy.dry_run;
     let (from, to) = open_both(&copy, !is_compared)?;
     let progress = Arc::new(Progress::new(output));
-    // Rows point to blobs, so that blobs come first: a reader of the target finds each that a row names.
+    // Rows point to blobs, so copy blobs first: readers of the target then find every blob.
     let copied = match &copy.blobs {
         Some(_) => Some(copy_blobs(&from, &to, is_compared, &progress).await?),
         None => None,

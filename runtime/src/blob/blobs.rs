@@ -38,7 +38,7 @@ pub(crate) struct UserBlobStore {
 }
 
 impl UserBlobStore {
-    /// Wraps an object store, and compares its type with those of the crate `object_store`.
+    /// Wraps an object store. Its type shows whether it belongs to the crate `object_store`.
     pub(crate) fn new<S: ObjectStore + ?Sized>(store: Arc<S>) -> Self {
         let of = TypeId::of::<S>();
         let is_memory = of == TypeId::of::<InMemory>();

@@ -77,7 +77,7 @@ pub async fn composition_comes_first(s: &Setup) {
     assert_eq!(error.failed_index(), Some(2));
 }
 
-/// 5.2: an entity that is over a limit is named, and nothing is written.
+/// 5.2: the error names the entity that exceeds a limit, and nothing is written.
 pub async fn entity_over_a_limit(s: &Setup) {
     let large = row("p", "b", &[("P", "x".repeat(40_000).into())]);
     let error = refused(

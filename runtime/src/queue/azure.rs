@@ -36,8 +36,8 @@ const MAX_POISON_PAGES: usize = 32;
 
 /// A queue of an Azure Storage account, or of the emulator.
 ///
-/// Messages never expire. A body is sent as base64, as Azure Functions expect it; a text that is not
-/// base64 is received unchanged. Poison messages go to `<queue>-poison` with unchanged bodies.
+/// Messages never expire. Bodies are sent as base64, which Azure Functions expect. A received text that is
+/// not base64 is returned unchanged. Poison messages go to `<queue>-poison` with unchanged bodies.
 ///
 /// ```
 /// use entable::{AzureOptions, AzureQueue, queue::MessageQueue};
@@ -92,7 +92,7 @@ impl AzureQueue {
         };
         let put = match self.with_retry(put).await {
             Err(error) if is_queue_missing(&error) => {
-                // Created only when it is missing, so that a send to a queue in use is one request.
+                // Create the queue only when it is missing; a send to an existing queue stays one request.
                 self.with_retry(|| Box::pin(self.queues.create_queue(queue))).await?;
                 self.with_retry(put).await?
             }
@@ -119,8 +119,7 @@ impl AzureQueue {
         if most == 0 {
             return Ok(Vec::new());
         }
-        // Counted from before the request, so that the lease ends here before it ends in the
-        // service.
+        // Count from before the request: the lease then ends here before it ends in the service.
         let until = Instant::now() + visibility;
         let got =
             self.with_retry(|| Box::pin(self.queues.get_messages(queue, most, visibility))).await;
@@ -170,9 +169,9 @@ impl AzureQueue {
     /// Moves a received message to the poison queue.
     async fn move_to_poison(&self, message: &Received) -> Result<()> {
         let mut kept = message.clone();
-        // Fails unless this receiver holds the message, so that a late one changes nothing.
+        // Fails unless this receiver holds the message, so a late receiver changes nothing.
         self.extend_message(&mut kept, MOVE_TIMEOUT, None).await?;
-        // Added before it is deleted, so that a crash in between leaves it twice and never loses it.
+        // Add before deleting: a crash in between leaves the message twice and never loses it.
         self.put_text(&self.poison, &original_text(message)?, Duration::ZERO).await?;
         self.delete_from(&self.name, &kept).await
     }
@@ -299,7 +298,7 @@ enum QueueCode {
 }
 
 impl QueueCode {
-    /// Returns the code of an answer; `None` for any other failure.
+    /// Returns the error's code, or `None` for any other failure.
     fn of_error(error: &Error) -> Option<Self> {
         match error.code()? {
             "QueueNotFound" => Some(Self::QueueNotFound),

@@ -23,8 +23,8 @@ const OWN_MEMBERS: [&str; 11] = [
     "sent",
 ];
 
-/// Spaces at the end of a sent message: room for the members `skipped` and `done` that workers add,
-/// so that a message of the largest size still fits its queue afterwards.
+/// Spaces at the end of a sent message. Workers add the members `skipped` and `done` later, and a message of
+/// the largest size still has to fit its queue then.
 const PADDING: &str = "                        ";
 
 /// The places of a message's receipts (rows that prove that its effects took place): table and
@@ -105,11 +105,11 @@ impl Envelope {
         })
     }
 
-    /// Parses the text of a queue message. Fails with `is_decode` if it is no JSON object with `type`.
+    /// Parses the text of a queue message. Fails with `is_decode` unless it is a JSON object with `type`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let parsed = || {
             let mut foreign: Members = serde_json::from_str(text)?;
-            // Kept apart, so that members of later formats survive a change by this program.
+            // Keep unknown members: those of later formats have to survive a change by this program.
             foreign.retain(|name, _| !OWN_MEMBERS.contains(&name.as_str()));
             Ok(Self { foreign, ..serde_json::from_str(text)? })
         };
@@ -130,8 +130,7 @@ impl Envelope {
         self.body.as_ref().map_or("null", |body| body.get())
     }
 
-    /// Returns the values of the message over which its code is made and verified: those of a message
-    /// in the queue `queue` with the id `id` there.
+    /// Returns the values that the message's code covers, for the message with the id `id` in the queue `queue`.
     pub(crate) fn as_work<'m>(&'m self, queue: &'m str, id: &'m str) -> Work<'m> {
         let (name, version, digest) = (self.name.as_str(), self.version, self.body_digest());
         Work::Queued { queue, id, name, version, digest, sent: self.sent_time() }
@@ -162,7 +161,7 @@ impl Envelope {
         self.mac.is_some()
     }
 
-    /// Returns the code over the message; empty, and so never right, if it is no base64url.
+    /// Returns the message's code. Invalid base64url gives an empty code, which never verifies.
     pub(crate) fn authenticity_code(&self) -> Option<Vec<u8>> {
         Some(URL_SAFE_NO_PAD.decode(self.mac.as_ref()?).unwrap_or_default())
     }

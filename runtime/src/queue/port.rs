@@ -44,19 +44,17 @@ const NAME_LENGTH: (usize, usize) = (3, 63);
 ///
 /// Implementations promise, and callers may rely on:
 ///
-/// * Delivery is at least once and in no order. A message stays until it is deleted; it never
-///   expires.
+/// * Delivery is at least once and unordered. A message stays until it is deleted; it never expires.
 /// * `receive` hides a message from other receivers for the visibility timeout, by the queue's own
-///   clock. After that, the message is visible again to every receiver. [`Received::until`] is the
-///   receiver's safe estimate of that moment: the timeout counted from before the request.
-/// * The dequeue count is how often the message was received, including this time.
-/// * `extend`, `delete` and `poison` succeed only for the last receiver of the message, also after
-///   its timeout has ended, until another one receives it. Others get `is_lease_lost`, and nothing
-///   changes.
-/// * A queue without messages need not exist; the first message creates it.
-/// * A change with an unknown outcome fails with `is_ambiguous`. A `send` may then have left one
-///   message or, if it was repeated, two with one [id](Received::id) or one content.
-/// * Dropping a future does not tell whether its change took place.
+///   clock. Then the message becomes visible to every receiver again. [`Received::until`] is the
+///   receiver's safe estimate of that moment: it counts the timeout from before the request.
+/// * The dequeue count is the number of times the message was received, including this time.
+/// * `extend`, `delete` and `poison` succeed only for the message's last receiver, even after its timeout,
+///   until another receiver gets the message. Others get `is_lease_lost`, and nothing changes.
+/// * A queue without messages need not exist. The first message creates it.
+/// * A change with an unknown outcome fails with `is_ambiguous`. A `send` may then have left one message or,
+///   if it was repeated, two with the same [id](Received::id) or the same content.
+/// * If you drop a future, its change may or may not take place.
 ///
 /// ```
 /// use std::time::Duration;

@@ -14,7 +14,7 @@ const DATE_RESOLUTION: i64 = Ticks::PER_SECOND;
 #[derive(Debug)]
 pub(crate) struct ServerClock {
     clock: Arc<dyn Clock>,
-    /// Ticks by which the store's time is ahead of the client's; `None` until an answer tells.
+    /// The ticks that the store's clock is ahead of the client's, or `None` before the first answer.
     offset: Mutex<Option<i64>>,
 }
 
@@ -48,8 +48,8 @@ impl ServerClock {
 
     /// Corrects the clock by the date of an answer to a request that was sent at `sent` (local ticks).
     pub(crate) fn correct_by_date(&self, date: Ticks, sent: i64) {
-        // The date is cut to seconds and its request took a while, so it allows a range of offsets.
-        // An offset within the range is kept, since the date is no more exact.
+        // The date has whole seconds and its request took a while, so it only gives a range of offsets. A known
+        // offset within the range is kept, because the date is not more exact.
         let least = date.get().saturating_sub(self.local_ticks());
         let most = date.get().saturating_sub(sent).saturating_add(DATE_RESOLUTION);
         let mut offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner);

@@ -110,9 +110,10 @@ impl MessageQueue {
     ///
     /// # Errors
     ///
-    /// `is_too_large` for a message over the queue's limit, `is_invalid` for one that cannot be
-    /// written as JSON, `is_ambiguous` if the answer was lost and the queue may hold the message,
-    /// `is_key_unavailable` if the message has to be signed and there is no key.
+    /// * `is_too_large` if the message exceeds the queue's limit;
+    /// * `is_invalid` if the message cannot be written as JSON;
+    /// * `is_ambiguous` if the answer was lost and the queue may hold the message;
+    /// * `is_key_unavailable` if the message has to be signed and there is no key.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -183,9 +184,9 @@ impl MessageQueue {
         self.port.poisoned(most).await
     }
 
-    /// Returns whether somebody with the keys sent a poison message to this queue. A message without a code
-    /// is `Unverified` if the client asks for codes, since only the message's type says whether it needs one;
-    /// otherwise it is `Unsigned`.
+    /// Returns whether somebody with the keys sent a poison message to this queue. For a message without a code,
+    /// returns `Unverified` if the client requires codes, since only the message's type decides whether it needs
+    /// one. Otherwise returns `Unsigned`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -213,7 +214,7 @@ impl MessageQueue {
             return Ok(WorkAuthenticity::Unverified);
         };
         let Some(code) = envelope.authenticity_code() else {
-            // The type alone tells whether it needs a code, and types are not known here.
+            // Only the message's type decides whether it needs a code, and types are unknown here.
             return Ok(match self.codes.requires_code_for_message(MessageAuthenticity::ByClient) {
                 true => WorkAuthenticity::Unverified,
                 false => WorkAuthenticity::Unsigned,

@@ -30,7 +30,7 @@ pub(crate) struct TableQueueMessage {
     pub(crate) body: String,
     /// How often the message was received.
     pub(crate) dequeue_count: u32,
-    /// The time at which the message was sent.
+    /// The time of sending.
     pub(crate) sent: Ticks,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct StoredMessageRow {
     pub(crate) row_key: String,
     pub(crate) etag: Option<ETag>,
     pub(crate) reason: Option<String>,
-    /// Ticks for which the row stays hidden after it was written.
+    /// The ticks that the row stays hidden after its Timestamp.
     hidden_ticks: i64,
     /// The Timestamp of the row.
     written: Option<Ticks>,
@@ -60,16 +60,15 @@ pub(crate) struct PopReceipt {
     pub(crate) sent: i64,
 }
 
-/// The time at which a message becomes visible again, and the id of the request that sets this
-/// time.
+/// The time when a message becomes visible again, and the id of the request that sets it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visibility<'a> {
-    /// The time in the RowKey, from which on receivers find the row.
+    /// The time in the RowKey. Receivers find the row from then on.
     pub(crate) due: Ticks,
-    /// Ticks for which the row stays hidden after its Timestamp, both by the store's clock. So the row
-    /// stays hidden even if a wrong clock of a client made `due` too early.
+    /// The ticks that the row stays hidden after its Timestamp, both by the store's clock. The row therefore
+    /// stays hidden even if a client's wrong clock made `due` too early.
     pub(crate) hidden_ticks: i64,
-    /// The random id of the request that writes the row, by which a lost answer is resolved.
+    /// The random id of the request that writes the row. A reader resolves a lost answer with it.
     pub(crate) holder: &'a str,
 }
 

@@ -25,15 +25,15 @@ use crate::{
     row::ETag,
 };
 
-/// The most pages that one search reads, without pages of rows that are no messages for this program. A
-/// search needs more than one page only for such rows, and if a sender with a wrong clock wrote rows that
-/// are due by their RowKey but still hidden.
+/// The most pages that one search reads, not counting pages without messages for this program. A search
+/// needs more than one page only because of such rows, or if a sender with a wrong clock wrote rows that are
+/// due by their RowKey but still hidden.
 const MAX_PAGES: u32 = 8;
 
-/// The rows to ask for where a page is read over; the service returns fewer.
+/// The number of rows to request while skipping pages; the service returns fewer.
 const FULL_PAGE: usize = usize::MAX;
 
-/// The ticks by which an answer has to correct the clock so that a search is worth repeating.
+/// A search is repeated if an answer advances the clock by more than this many ticks.
 const RELEVANT_CORRECTION: i64 = 2 * Ticks::PER_SECOND;
 
 impl TableQueue {
@@ -130,8 +130,8 @@ impl TableQueue {
                     Err(error) => damaged = Some(error),
                 }
             }
-            // Damaged rows and those of newer formats stay at the front for ever. A page of them is read
-            // over, however many there are, so that they do not hide the messages behind them.
+            // Damaged rows and rows of newer formats stay at the front for ever. Skip whole pages of them, however
+            // many, because they would hide the messages behind them.
             let is_read_over = !has_message && !page.rows.is_empty() && page.next.is_some();
             pages += u32::from(!is_read_over);
             rows = if is_read_over { FULL_PAGE } else { most };
@@ -162,7 +162,7 @@ impl TableQueue {
         visibility: Duration,
     ) -> Result<Vec<Received>> {
         let (until, holder) = (Instant::now() + visibility, self.random.random_id());
-        // By the corrected clock, so that receivers with wrong clocks agree about due times.
+        // Use the corrected clock: receivers with wrong clocks then agree about due times.
         let latest_due = later_time(self.clock.now(), visibility);
         let hidden_ticks = duration_ticks(visibility);
         let (mut batch, mut taken) = (Batch::new(TABLE), Vec::new());

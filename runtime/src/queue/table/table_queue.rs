@@ -83,8 +83,7 @@ impl TableQueue {
         Self { shards: shards.clamp(1, MAX_SHARDS), ..self }
     }
 
-    /// Returns the PartitionKeys of all shards, beginning at a random one, so that receivers and
-    /// senders spread.
+    /// Returns the PartitionKeys of all shards, starting at a random one to spread receivers and senders.
     pub(crate) fn shards_from_random(&self) -> impl Iterator<Item = String> {
         let shards = u64::from(self.shards);
         let first = self.random.random_number() % shards;
@@ -187,7 +186,7 @@ impl TableQueue {
         // The due time is part of the RowKey: a wrong clock would hide the message.
         self.ensure_clock().await?;
         let id = self.random.random_id();
-        // A random shard, so that senders spread their load.
+        // A random shard spreads the load of senders.
         let shard = self.shards_from_random().next().unwrap_or_default();
         let now = self.clock.now();
         let message = TableQueueMessage {

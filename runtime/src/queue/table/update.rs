@@ -29,7 +29,7 @@ enum Outcome {
     NotApplied,
     /// The row is gone, and no other receiver could have taken it: the change has taken place.
     Applied,
-    /// The read does not tell.
+    /// The read does not show the outcome.
     Unclear,
 }
 
@@ -43,7 +43,7 @@ impl TableQueue {
         body: Option<&str>,
     ) -> Result<()> {
         check_duration("a visibility timeout", Duration::ZERO, visibility)?;
-        // The row is replaced, so that an unchanged body is written again.
+        // The row is replaced, so an unchanged body has to be written again.
         let body = body.map_or_else(|| received.body().to_owned(), str::to_owned);
         check_body(&body)?;
         let receipt = PopReceipt::parse(received.receipt())?;
