@@ -292,6 +292,42 @@ async fn x10_a_resolver_gives_several_types() -> Result<(), Error> {
 }
 
 #[tokio::test]
+async fn x10_a_resolved_entity_is_written_back_under_its_etag() -> Result<(), Error> {
+    let (_, client) = staffed().await;
+    let staff = client.table::<Employee>();
+    let rows = client.dynamic("Staff").query(Keys::partition("Sales").rows("empid_".."empid`"));
+    let rows = rows.resolve(|partition_key, row_key, _, properties, etag| {
+        let mut row = Row::build(partition_key, row_key);
+        for (name, value) in properties.iter() {
+            row.put(name, value.as_ref());
+        }
+        Ok(Stored::under(Employee::from_row(&row.finish()?)?, etag.clone()))
+    });
+    let found = rows.collect().await?;
+    let read = staff.get(employee(223).point()).await?.unwrap();
+    assert_eq!(found.iter().map(Stored::etag).collect::<Vec<_>>(), [read.etag()]);
+
+    let mut one = found[0].clone();
+    one.email = "don@contoso.com".into();
+    let written = staff.replace(&one).await?;
+    let by_email = Employee::by_email().department("Sales").email("don@contoso.com");
+    let copy = staff.get(by_email).await?.unwrap();
+    assert_eq!(copy.id, 223, "the copies follow");
+    assert!(
+        staff
+            .get(Employee::by_email().department("Sales").email(&*employee(223).email))
+            .await?
+            .is_none()
+    );
+
+    // The ETag of the row that was read before: another version is stored now.
+    assert!(staff.replace(&found[0]).await.unwrap_err().is_precondition_failed());
+    assert!(staff.delete(&found[0]).await.unwrap_err().is_precondition_failed());
+    assert_eq!(staff.get(employee(223).point()).await?.unwrap().etag(), written.etag());
+    staff.delete(&written).await
+}
+
+#[tokio::test]
 async fn x11_what_is_resolved_has_all_system_values() -> Result<(), Error> {
     let (_, client) = staffed().await;
     for row in client.set::<StaffRow>("Staff").query(Keys::partition("Sales")).collect().await? {

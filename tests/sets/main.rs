@@ -21,6 +21,7 @@ mod guide_x;
 mod lookup;
 mod pages;
 mod rewrite;
+mod same_keys;
 mod set;
 mod upgrade;
 mod version;

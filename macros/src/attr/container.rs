@@ -26,6 +26,8 @@ pub(crate) struct EntityAttr {
     pub(crate) rename_all: Slot<Case>,
     pub(crate) validate: Slot<Path>,
     pub(crate) hot_partition: Slot<()>,
+    /// Whether rows of other types may have the keys of this type's, from `allow(same_keys)`.
+    pub(crate) same_keys: Slot<()>,
     pub(crate) version: Slot<(u32, Span)>,
     pub(crate) upgrade_from: Slot<Path>,
     pub(crate) seal: Slot<()>,
@@ -142,10 +144,11 @@ impl EntityAttr {
     fn allow(&mut self, setting: &Setting) -> syn::Result<()> {
         match setting.name().as_str() {
             "hot_partition" => self.hot_partition.set_once(&setting.key, setting.flag()),
+            "same_keys" => self.same_keys.set_once(&setting.key, setting.flag()),
             _ => {
-                // `allow` has only one permission, which every other name must have meant.
+                // Without `hot_partition` one more message would follow, and without `same_keys` none.
                 self.hot_partition.mark_misspelt();
-                setting.unknown("`allow`", &["hot_partition"])
+                setting.unknown("`allow`", &["hot_partition", "same_keys"])
             }
         }
     }
@@ -292,14 +295,14 @@ fn duration(setting: &Setting) -> syn::Result<u64> {
 /// The maximum expiry of a message: 100 years.
 const MOST_SECONDS: u64 = 100 * 366 * 86_400;
 
-/// Settings of `#[table(..)]` on a type with `#[derive(EntitySet)]`.
+/// Settings of `#[table(..)]` on a type that takes the path of the crate alone.
 #[derive(Debug, Default)]
-pub(crate) struct SetAttr {
+pub(crate) struct CrateAttr {
     pub(crate) runtime: Slot<Path>,
 }
 
-impl SetAttr {
-    /// Reads all `#[table(..)]` attributes of the set's enum or struct.
+impl CrateAttr {
+    /// Reads all `#[table(..)]` attributes of the type.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for setting in settings(attrs, errors) {
@@ -315,6 +318,55 @@ impl SetAttr {
             errors.take_ok(taken);
         }
         read
+    }
+}
+
+/// Settings of `#[table(..)]` on a type with `#[derive(EntitySet)]`.
+#[derive(Debug, Default)]
+pub(crate) struct SetAttr {
+    /// Whether primaries of two members may have the same key, from `allow(same_keys)`.
+    pub(crate) same_keys: Slot<()>,
+    pub(crate) runtime: Slot<Path>,
+}
+
+impl SetAttr {
+    /// Reads all `#[table(..)]` attributes of the set's enum or struct.
+    pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
+        let mut read = Self::default();
+        for setting in settings(attrs, errors) {
+            let taken = match setting.name().as_str() {
+                "crate" => read.runtime.set_once(&setting.key, setting.quoted_path()),
+                "allow" => {
+                    let list = setting.readable_list("allow(same_keys)", errors);
+                    list.map(|list| {
+                        for setting in list {
+                            let taken = read.allow(&setting);
+                            errors.take_ok(taken);
+                        }
+                    })
+                }
+                _ => {
+                    match setting.meant(&["allow", "crate"]) {
+                        Some("allow") => read.same_keys.mark_misspelt(),
+                        Some("crate") => read.runtime.mark_misspelt(),
+                        _ => {}
+                    }
+                    setting.unknown("container", &["allow", "crate"])
+                }
+            };
+            errors.take_ok(taken);
+        }
+        read
+    }
+
+    fn allow(&mut self, setting: &Setting) -> syn::Result<()> {
+        match setting.name().as_str() {
+            "same_keys" => self.same_keys.set_once(&setting.key, setting.flag()),
+            _ => {
+                self.same_keys.mark_misspelt();
+                setting.unknown("`allow`", &["same_keys"])
+            }
+        }
     }
 }
 

@@ -19,7 +19,8 @@ use syn::{
 
 pub(crate) use self::{
     container::{
-        Discriminator, EntityAttr, EnumAttr, MessageAttr, ProjectionAttr, PropertiesAttr, SetAttr,
+        CrateAttr, Discriminator, EntityAttr, EnumAttr, MessageAttr, ProjectionAttr,
+        PropertiesAttr, SetAttr,
     },
     field::{EncryptSettings, FieldAttr},
     index::IndexAttr,

@@ -96,6 +96,17 @@ pub(super) fn check_discriminator_name(entity: &Entity, errors: &mut Errors) {
     }
 }
 
+/// Reports `allow(same_keys)` on a type whose rows say their type by their keys alone.
+pub(super) fn check_shared_keys(entity: &Entity, errors: &mut Errors) {
+    let Some(span) = entity.shares_keys else { return };
+    if matches!(entity.discriminator, Discriminator::RowKey) {
+        errors.add_at(
+            span,
+            "rows of other types may have the same keys, so that the keys cannot say the type: remove `discriminator = row_key`, or `same_keys`",
+        );
+    }
+}
+
 /// Reports a version without a property to store it in, and `upgrade_from` on version 1.
 pub(super) fn check_version_and_upgrade(entity: &Entity, errors: &mut Errors) {
     let span = entity.version_span;

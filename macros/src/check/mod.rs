@@ -27,6 +27,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::check_entity_type(entity, errors);
     entity::check_discriminator_name(entity, errors);
     entity::check_version_and_upgrade(entity, errors);
+    entity::check_shared_keys(entity, errors);
     conflict::report_conflicting_settings(&entity.fields, errors);
     field::refuse_blind_without_encrypt(&entity.fields, errors);
     field::report_unflattened_references(&entity.fields, errors);

@@ -99,6 +99,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let series: Vec<TokenStream> = entity.fields.iter().filter_map(field::series_schema).collect();
     let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
     let blobs = blobs(entity);
+    let shares_keys = entity.shares_keys.map(|_| quote! { shares_keys: true, });
     let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
     let parts = parts(entity, &marker);
     let any_part = any_part(entity);
@@ -125,6 +126,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #series
             #sealed
             #drops_unknown
+            #shares_keys
             #parts
             #holds_extra
             #without_column

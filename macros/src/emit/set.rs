@@ -55,16 +55,31 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
         set.members.iter().zip(schemas).take(at).map(move |earlier| (earlier, later))
     });
     let asserts = pairs.map(|((first, first_schema), (second, second_schema))| {
-        let (a, b) = (&first.ident, &second.ident);
+        let (a, b, span) = (&first.ident, &second.ident, second.ty.span());
         let types = format!(
             "`{a}` and `{b}` have the same entity type, so that both could claim a row: give one of them another `entity_type`"
         );
         let keys = format!(
-            "rows of `{a}` and of `{b}` could have the same key, so that both could claim a row: begin their keys with a literal of their own"
+            "rows of `{a}` and of `{b}` could have the same key, so that both could claim a row: begin their keys with a literal of their own, or write `#[table(allow(same_keys))]` on both and on the set if only primary rows can"
         );
-        quote_spanned! { second.ty.span() =>
+        let copies = format!(
+            "a copy or a part of `{a}` or `{b}` could have the key of a row of the other, which `allow(same_keys)` does not admit: begin its key with a literal of its own"
+        );
+        let shared = format!(
+            "rows of `{a}` and of `{b}` could have the same key: write `#[table(allow(same_keys))]` on both too, so that their queries ask for the type and their writes look at it"
+        );
+        let keys_apart = match set.same_keys {
+            true => quote_spanned! { span =>
+                const _: () = _rt::assert_copy_keys_apart(#first_schema, #second_schema, #copies);
+                const _: () = _rt::assert_shared_keys(#first_schema, #second_schema, #shared);
+            },
+            false => quote_spanned! { span =>
+                const _: () = _rt::assert_member_keys_apart(#first_schema, #second_schema, #keys);
+            },
+        };
+        quote_spanned! { span =>
             const _: () = _rt::assert_types_apart(#first_schema, #second_schema, #types);
-            const _: () = _rt::assert_member_keys_apart(#first_schema, #second_schema, #keys);
+            #keys_apart
         }
     });
     quote! { #(#asserts)* }

@@ -41,6 +41,8 @@ pub(crate) struct Entity {
     pub(crate) upgrade_from: Option<Path>,
     pub(crate) validate: Option<Path>,
     pub(crate) allows_hot_partition: bool,
+    /// The span of `allow(same_keys)`, if rows of other types may have the keys of this type's.
+    pub(crate) shares_keys: Option<Span>,
     /// The span of `wide`, if the entity is stored as several rows.
     pub(crate) wide: Option<Span>,
     /// Set by `seal`: each row has a property that authenticates all others.
@@ -98,6 +100,7 @@ impl Entity {
             upgrade_from: attr.upgrade_from.get().cloned(),
             validate: attr.validate.get().cloned(),
             allows_hot_partition: attr.hot_partition.is_set(),
+            shares_keys: attr.same_keys.span(),
             wide: attr.wide.span(),
             is_sealed: attr.seal.is_set(),
             drops_unknown: attr.drop_unknown.is_set(),

@@ -5,7 +5,7 @@ use syn::{Data, DeriveInput, Fields, Member, Type, spanned::Spanned};
 
 use super::{CodeBlock, refuse_generics};
 use crate::{
-    attr::{self, SetAttr},
+    attr::{self, CrateAttr},
     errors::Errors,
     names,
 };
@@ -23,7 +23,7 @@ impl Newtype {
     /// Reads the struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "KeyPart", errors);
-        let attr = SetAttr::read(&input.attrs, errors);
+        let attr = CrateAttr::read(&input.attrs, errors);
         Self {
             ident: names::generated_ident_of(&input.ident),
             block: CodeBlock::new(&attr.runtime, input, errors),

@@ -17,6 +17,8 @@ pub(crate) struct Set {
     pub(crate) ident: Ident,
     pub(crate) block: CodeBlock,
     pub(crate) shape: Shape,
+    /// Whether primaries of two members may have the same key, from `allow(same_keys)`.
+    pub(crate) same_keys: bool,
     pub(crate) members: Vec<Member>,
     /// The member marked `other`, which takes rows of unknown types.
     pub(crate) other: Option<Member>,
@@ -111,6 +113,7 @@ impl Set {
             ident: names::generated_ident_of(&input.ident),
             block: CodeBlock::new(&attr.runtime, input, errors),
             shape,
+            same_keys: attr.same_keys.is_set(),
             members,
             other,
         }

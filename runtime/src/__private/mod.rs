@@ -67,8 +67,9 @@ pub use crate::{
             Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
             aggregate::{ManyField, OneField, OtherField, PartitionFold},
             derived::{
-                assert_member_keys_apart, assert_older, assert_same_type, assert_same_width,
-                assert_types_apart, home_table_of, projection_schema, read_projection,
+                assert_copy_keys_apart, assert_member_keys_apart, assert_older, assert_same_type,
+                assert_same_width, assert_shared_keys, assert_types_apart, home_table_of,
+                projection_schema, read_projection,
             },
             entity_set::read_required_set_item,
             forms::{KeyForm, count_key_forms, key_forms_by_prefix},

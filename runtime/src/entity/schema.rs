@@ -260,6 +260,9 @@ pub struct Schema {
     pub sealed: bool,
     /// Whether a write of a stored entity drops the properties that no version declares.
     pub drops_unknown: bool,
+    /// Whether rows of other types may have keys of the same form, as `allow(same_keys)` says. Queries then ask for
+    /// the type, and writes look at it.
+    pub shares_keys: bool,
     /// Whether the struct has a field for the properties that no version declares.
     pub holds_extra: bool,
     /// The fields without a column: skipped fields, and the field for properties that no version declares.
@@ -331,6 +334,7 @@ impl Schema {
         older: None,
         sealed: false,
         drops_unknown: false,
+        shares_keys: false,
         holds_extra: false,
         fields_without_column: &[],
         parts: &[],

@@ -78,7 +78,14 @@ impl PendingVerb {
     }
 
     /// Returns the effect on the stored primary, or on `None` if the entity is not stored.
+    ///
+    /// # Errors
+    ///
+    /// `is_unrecognized_entity` if a row of another type has the keys, which `allow(same_keys)` admits.
     pub(crate) fn effect_on_primary(&self, current: Option<&Row>) -> Result<Effect> {
+        if let Some(row) = current.filter(|_| self.planner.schema.shares_keys) {
+            self.planner.refuse_row_of_other_type(row)?;
+        }
         self.verb.effect_on(&self.planner, current)
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     batch::{self, Condition, Operation},
     edm::{Bag, Value},
     entity::{
-        BlobFieldValue, CopyRow, EntityRows, RowSource, Schema, UnknownProperties,
+        BlobFieldValue, CopyRow, EntityRows, Recognition, RowSource, Schema, UnknownProperties,
         lossy_write_error,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -109,10 +109,26 @@ impl Planner {
         self.schema.is_single_row()
     }
 
-    /// Returns whether a verb can be sent without reading the stored row: the entity has no copies and lists, and
-    /// no older version stores its properties in other parts of a wide entity.
+    /// Returns whether a verb can be sent without reading the stored row: the entity has no copies and lists, no
+    /// older version stores its properties in other parts of a wide entity, and no row of another type has its keys.
     pub(super) fn can_write_unread(&self) -> bool {
-        self.is_single_row() && !wide::may_have_older_layout(self.schema)
+        self.is_single_row()
+            && !wide::may_have_older_layout(self.schema)
+            && !self.schema.shares_keys
+    }
+
+    /// Refuses a row of another type, which may have the keys of this type's rows.
+    ///
+    /// # Errors
+    ///
+    /// `is_unrecognized_entity` for a row of another type.
+    pub(super) fn refuse_row_of_other_type(&self, row: &Row) -> Result<()> {
+        match self.schema.recognize(row, self.schema.primary()?)? {
+            other @ (Recognition::Foreign(_) | Recognition::Unmarked) => {
+                Err(error_with_row_keys(row, self.schema.unrecognized_error(&other)))
+            }
+            Recognition::Ours | Recognition::Version(_) => Ok(()),
+        }
     }
 
     /// Returns whether an entity can be deleted without a read, under an ETag from the caller.
@@ -143,7 +159,8 @@ impl Planner {
     /// - the entity is wide: a new generation would make an entity with a missing part look complete.
     pub(super) fn can_insert_or_merge_unread(&self, row: &Row) -> Result<bool> {
         let is_one_row = self.is_single_row() && !self.schema.is_wide();
-        if !is_one_row || self.schema.sealed || self.schema.older.is_some() {
+        let is_alone = self.schema.older.is_none() && !self.schema.shares_keys;
+        if !is_one_row || self.schema.sealed || !is_alone {
             return Ok(false);
         }
         let columns = self.schema.sealed_columns();
@@ -181,6 +198,7 @@ impl Planner {
         let sets = |name: &str| patch.set.get(name).is_some();
         let names = || patch.set.iter().map(|(name, _)| name);
         self.needs_only_merge(patch)
+            && !self.schema.shares_keys
             && !columns.iter().any(|column| sets(&column.name))
             && (!self.schema.is_wide() || wide::parts_with(self.schema, names()).len() <= 1)
     }

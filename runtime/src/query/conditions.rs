@@ -264,7 +264,8 @@ pub(crate) fn type_condition(
     keys: &Keys,
 ) -> Option<Filter> {
     let name = schema.type_property()?;
-    let apart = keys.partition.is_some()
+    let apart = !schema.shares_keys
+        && keys.partition.is_some()
         && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
     (!apart).then(|| match schema.is_wide() && family.is_primary() {
         true => part_condition(name, schema, PartsRead::All),

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 
 use super::{
-    RowMatch, have_same_discriminator_value, have_same_entity_type, members_may_collide,
-    read_matched,
+    RowMatch, copies_may_collide, have_same_discriminator_value, have_same_entity_type,
+    members_may_collide, read_matched,
 };
 use crate::{
     entity::{Projection, Schema, TableEntity},
@@ -47,6 +47,31 @@ pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_member_keys_apart(a: &Schema, b: &Schema, message: &'static str) {
     if !have_same_entity_type(a, b) && members_may_collide(a, b) {
+        panic!("{}", message);
+    }
+}
+
+/// Fails the compilation of a set with `allow(same_keys)` in which a copy or a part of one member can have
+/// the key of a row of the other.
+#[track_caller]
+#[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
+pub const fn assert_copy_keys_apart(a: &Schema, b: &Schema, message: &'static str) {
+    if !have_same_entity_type(a, b) && copies_may_collide(a, b) {
+        panic!("{}", message);
+    }
+}
+
+/// Fails the compilation of a set with `allow(same_keys)` in which primaries of two members can have the same
+/// key, but a member lacks that permission: its queries would not ask for the type, and its writes would not
+/// look at it.
+#[track_caller]
+#[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
+pub const fn assert_shared_keys(a: &Schema, b: &Schema, message: &'static str) {
+    let share_keys = !have_same_entity_type(a, b)
+        && members_may_collide(a, b)
+        // `assert_copy_keys_apart` reports these.
+        && !copies_may_collide(a, b);
+    if share_keys && !(a.shares_keys && b.shares_keys) {
         panic!("{}", message);
     }
 }

@@ -298,13 +298,24 @@ fn is_framework(row: &Row) -> bool {
 
 /// Returns whether rows of two entities, in any of their versions, can have equal keys.
 pub(crate) const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
+    collide(a, b, true)
+}
+
+/// Returns whether a copy or a part of one entity can have the key of a row of the other, in any of their
+/// versions. Copies are written over what is stored, so that such a row would be lost.
+pub(crate) const fn copies_may_collide(a: &Schema, b: &Schema) -> bool {
+    collide(a, b, false)
+}
+
+/// Returns whether rows of two entities can have equal keys. Two primaries count only if `primaries` is set.
+const fn collide(a: &Schema, b: &Schema, primaries: bool) -> bool {
     let mut older_a = Some(a);
     while let Some(a) = older_a {
         let mut older_b = Some(b);
         while let Some(b) = older_b {
-            if any_keys_meet(a.families, b.families)
-                || any_keys_meet(parts_of(a), b.families)
-                || any_keys_meet(a.families, parts_of(b))
+            if any_keys_meet(a.families, b.families, primaries)
+                || any_keys_meet(parts_of(a), b.families, true)
+                || any_keys_meet(a.families, parts_of(b), true)
             {
                 return true;
             }
@@ -323,12 +334,13 @@ const fn parts_of(schema: &Schema) -> &[Family] {
     }
 }
 
-const fn any_keys_meet(a: &[Family], b: &[Family]) -> bool {
+const fn any_keys_meet(a: &[Family], b: &[Family], primaries: bool) -> bool {
     let mut rest_a = a;
     while let [first_a, after_a @ ..] = rest_a {
         let mut rest_b = b;
         while let [first_b, after_b @ ..] = rest_b {
-            if families_may_collide(first_a, first_b) {
+            let counts = primaries || !first_a.is_primary() || !first_b.is_primary();
+            if counts && families_may_collide(first_a, first_b) {
                 return true;
             }
             rest_b = after_b;

@@ -13,5 +13,6 @@ pub(crate) use entity_set::{ResolvedRow, read_matched, read_set_item};
 pub use members::Members;
 pub(crate) use members::const_str_eq;
 pub(crate) use members::{
-    RowMatch, have_same_discriminator_value, have_same_entity_type, members_may_collide,
+    RowMatch, copies_may_collide, have_same_discriminator_value, have_same_entity_type,
+    members_may_collide,
 };
