@@ -3,8 +3,8 @@
 use super::envelope::KeyId;
 use crate::error::Error;
 
-/// The table, row and property that a value is encrypted for. An envelope decrypts only with the
-/// binding that it was made with, so that it cannot be copied to another row or property.
+/// The table, row and property that a value is encrypted for. An envelope decrypts only with the binding it was made
+/// with, which prevents copying it to another row or property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueBinding<'a> {
     /// The name of the table that the entity type declares, not of the table that the row is stored
@@ -24,8 +24,8 @@ const DOMAIN: &[u8; 11] = b"azt-enc-v1\0";
 /// Number of bytes of associated data that need no allocation.
 const SHORT_BYTES: usize = 256;
 
-/// The associated data of an envelope: the bytes that the cipher authenticates beside the value.
-/// Up to 256 bytes lie in the array, longer ones in the `Vec`.
+/// The associated data of an envelope: the bytes that the cipher authenticates in addition to the value. The array
+/// holds up to 256 bytes; longer data is in the `Vec`.
 pub(super) struct AssociatedData {
     short: [u8; SHORT_BYTES],
     length: usize,
@@ -91,6 +91,6 @@ impl<'a> ValueBinding<'a> {
 
 /// Returns the four bytes that precede a part of that length.
 pub(super) fn length_prefix_bytes(length: usize) -> [u8; 4] {
-    // A row has 1 MiB at most, so that no length needs more than 32 bits.
+    // A row has at most 1 MiB, so every length fits in 32 bits.
     u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
 }

@@ -186,7 +186,7 @@ fn read_tagged(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
         GUID => Value::Guid(Uuid::from_bytes(value.try_into().ok()?)),
         BINARY => Value::Binary(Bytes::from(take_value_bytes(plain))),
         UTF8 => {
-            // Checked first, so that a text that is not UTF-8 is wiped and not moved out.
+            // Check first: text that is not UTF-8 must be wiped, not moved out.
             std::str::from_utf8(value).ok()?;
             Value::String(String::from_utf8(take_value_bytes(plain)).ok()?)
         }

@@ -29,10 +29,10 @@ impl ContentKey {
 pub(crate) struct ContentCipher(Xaes256Gcm);
 
 impl ContentCipher {
-    /// Encrypts a chunk into `sealed`, which has the chunk's size and that of the tag. `is_end` marks the
-    /// content's last chunk.
+    /// Encrypts a chunk into `sealed`, whose length is the chunk's length plus the tag's. `is_end` marks the content's
+    /// last chunk.
     ///
-    /// Each position of a content must be encrypted once only, or with equal bytes.
+    /// Encrypt each position of a content only once, or with equal bytes.
     pub(crate) fn seal_chunk(&self, index: u64, is_end: bool, chunk: &[u8], sealed: &mut [u8]) {
         let nonce = chunk_nonce(index, is_end);
         let tag = sealed.split_last_chunk_mut::<TAG_BYTES>().and_then(|(content, at_end)| {
@@ -41,7 +41,7 @@ impl ContentCipher {
             at_end.copy_from_slice(&tag);
             Some(tag)
         });
-        // The cipher refuses only sizes far above a chunk's; a chunk of zeros is never taken.
+        // The cipher refuses only sizes far above a chunk's. Readers never accept a chunk of zeros.
         if tag.is_none() {
             sealed.fill(0);
         }

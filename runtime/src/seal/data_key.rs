@@ -34,8 +34,7 @@ use crate::{
 pub struct DataKey {
     id: KeyId,
     fingerprint: [u8; 32],
-    /// The key schedule. It lies on the heap, as the other secrets do, so that moving the key leaves no
-    /// copy on the stack.
+    /// The key schedule. Like the other secrets it is on the heap, so moving the key leaves no copy on the stack.
     pub(super) cipher: Box<Xaes256Gcm>,
     pub(super) seal: SecretBytes,
     /// The key of the codes over the work of workers.
@@ -46,8 +45,7 @@ impl DataKey {
     /// Derives the key from a root key. Equal roots give equal keys.
     pub fn from_root(root: &RootKey) -> Self {
         let fingerprint = **root.derive_secret(&[b"azt-enc-v1/kid"]);
-        // The id is the beginning of the fingerprint, so that nobody can configure a key under
-        // another key's id.
+        // The id is the start of the fingerprint, so nobody can configure a key under another key's id.
         let [k0, k1, k2, k3, k4, k5, k6, k7, ..] = fingerprint;
         let mut key = <Key>::from(**root.derive_secret(&[b"azt-enc-v1/enc"]));
         let cipher = Box::new(Xaes256Gcm::new(&key));
@@ -72,10 +70,10 @@ impl DataKey {
         &self.fingerprint
     }
 
-    /// Encrypts a value for one table, row and property; `None` is a null. A `pad` above 1 rounds the
-    /// length up to a multiple of it, so that the length tells less about the value.
+    /// Encrypts a value for one table, row and property. `None` is a null. A `pad` above 1 rounds the length up to a
+    /// multiple of it, so the length reveals less about the value.
     ///
-    /// Two calls never return equal bytes: keep an envelope that has to be compared or sent again.
+    /// Two calls never return equal bytes. Keep the envelope if you must compare it or send it again.
     ///
     /// # Errors
     ///
@@ -136,8 +134,8 @@ impl DataKey {
     ///
     /// # Errors
     ///
-    /// `is_decrypt`, with a [`SealFault`]: the bytes are no envelope, are cut short, belong to another
-    /// cipher suite or key, or were not made by this key for this binding.
+    /// `is_decrypt`, with a [`SealFault`]: the bytes are not an envelope, are truncated, belong to another cipher suite
+    /// or key, or were not made by this key for this binding.
     pub fn decrypt(&self, binding: &ValueBinding<'_>, envelope: &[u8]) -> Result<Option<Value>> {
         self.decrypt_envelope(binding, envelope).map_err(|error| binding.error_at_value(error))
     }
@@ -150,7 +148,7 @@ impl DataKey {
         let Some(parts) = EnvelopeParts::split_envelope(envelope)? else {
             return Err(not_encrypted_error());
         };
-        // The id only tells which key to try; the tag proves it.
+        // The id only selects the key to try. The tag proves it.
         if parts.id != self.id {
             return Err(key_not_found_error(parts.id));
         }
@@ -191,7 +189,7 @@ pub(super) fn key_not_found_error(id: KeyId) -> Error {
     Error::seal(SealFault::KeyNotFound(*id.as_bytes()), message)
 }
 
-/// Returns the one error for all bytes that fail authentication. It does not tell why they fail.
+/// Returns the error for bytes that fail authentication. It is the same for every cause.
 pub(super) fn authentication_error() -> Error {
     Error::seal(
         SealFault::Authentication,

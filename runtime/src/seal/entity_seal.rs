@@ -52,7 +52,7 @@ impl DataKey {
     ///
     /// # Errors
     ///
-    /// `is_decrypt` if the bytes are no seal, a seal of another key, or the seal of another entity.
+    /// `is_decrypt` if the bytes are not a seal, or are a seal by another key or of another entity.
     pub fn verify_seal(
         &self,
         binding: &ValueBinding<'_>,
@@ -102,7 +102,7 @@ impl DataKey {
         for part in [binding.table, binding.partition_key, binding.row_key] {
             update_mac(&mut mac, part.as_bytes());
         }
-        // The number of properties is part of the code, so that none can be left out at the end.
+        // The code covers the number of properties, so none can be left out at the end.
         mac.update(&length_prefix_bytes(properties.len()));
         let mut value = Vec::new();
         for (name, stored) in properties {
@@ -138,11 +138,11 @@ fn split_seal(seal: &[u8]) -> Result<Option<(KeyId, &[u8])>> {
     Ok(Some((KeyId::from_bytes(*id), code)))
 }
 
-/// Returns the id of the key that a seal is made with, or `None` for bytes that are no seal.
+/// Returns the id of the key that a seal was made with, or `None` if the bytes are not a seal.
 ///
 /// # Errors
 ///
-/// `is_decrypt` for a seal that is cut short or has an unknown suite.
+/// `is_decrypt` for a seal that is truncated or has an unknown suite.
 pub fn seal_key_id_of(seal: &[u8]) -> Result<Option<KeyId>> {
     Ok(split_seal(seal)?.map(|(id, _)| id))
 }

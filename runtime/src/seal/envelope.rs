@@ -26,17 +26,16 @@ pub(super) const HEADER_BYTES: usize = 11;
 pub(super) const NONCE_BYTES: usize = 24;
 /// Number of bytes of the authentication tag.
 pub(super) const TAG_BYTES: usize = 16;
-/// Number of bytes of an envelope beside type tag, value and padding.
+/// Number of bytes of an envelope without type tag, value and padding.
 pub(super) const OVERHEAD_BYTES: usize = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
 /// Largest number of bytes of type tag, value and padding that fits into a property.
 pub(super) const PLAIN_BYTES: usize = limits::PROPERTY_BYTES - OVERHEAD_BYTES;
 
-/// The id of a data key: the first eight bytes of the key's fingerprint, so that a key cannot take the
-/// id of another by configuration.
+/// The id of a data key: the first eight bytes of the key's fingerprint. A key therefore cannot be configured with
+/// another key's id.
 ///
-/// Eight bytes are enough to select one of the few keys of a scope. They do not prove which key it
-/// is: an attacker can try keys until one has a given id. Pin a key by its whole
-/// [`DataKey::fingerprint`](super::DataKey::fingerprint).
+/// Eight bytes are enough to select one of the few keys of a scope. They do not prove its identity: an attacker can try
+/// keys until one has a given id. Pin a key by its whole [`DataKey::fingerprint`](super::DataKey::fingerprint).
 ///
 /// ```
 /// use entable::KeyId;
@@ -113,7 +112,7 @@ impl<'a> EnvelopeParts<'a> {
         let (id, rest) = rest.split_first_chunk()?;
         let (nonce, rest) = rest.split_first_chunk()?;
         let (ciphertext, tag) = rest.split_last_chunk()?;
-        // Every plaintext has a type tag, so that an empty ciphertext is no envelope.
+        // Every plaintext has a type tag, so bytes with an empty ciphertext are not an envelope.
         (!ciphertext.is_empty()).then_some(Self { suite, id: KeyId(*id), nonce, ciphertext, tag })
     }
 }
@@ -134,12 +133,11 @@ pub fn is_envelope(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// Returns the id of the key that an envelope is encrypted with, or `None` for bytes that are no
-/// envelope.
+/// Returns the id of the key that an envelope is encrypted with, or `None` if the bytes are not an envelope.
 ///
 /// # Errors
 ///
-/// `is_decrypt` for an envelope that is cut short or has an unknown suite.
+/// `is_decrypt` for an envelope that is truncated or has an unknown suite.
 pub fn key_id_of(envelope: &[u8]) -> Result<Option<KeyId>> {
     Ok(EnvelopeParts::split_envelope(envelope)?.map(|parts| parts.id))
 }
@@ -157,8 +155,7 @@ pub fn key_id_of(envelope: &[u8]) -> Result<Option<KeyId>> {
 pub fn envelope_range(id: KeyId) -> (Vec<u8>, Vec<u8>) {
     let from = envelope_header(id).to_vec();
     let mut to = from.clone();
-    // Adds 1 to the header as one big-endian number. The magic does not begin with 0xff, so that the
-    // carry always ends.
+    // Adds 1 to the header as one big-endian number. The magic does not begin with 0xff, so the carry cannot overflow.
     for byte in to.iter_mut().rev() {
         *byte = byte.wrapping_add(1);
         if *byte != 0 {

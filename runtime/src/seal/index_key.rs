@@ -1,4 +1,4 @@
-//! The key that makes blind tokens: keyed hashes by which an encrypted value can be looked up.
+//! The key that makes blind tokens: keyed hashes for looking up an encrypted value.
 
 use std::fmt;
 
@@ -14,12 +14,11 @@ const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 /// Number of characters of a blind token.
 const CHARACTERS: usize = 26;
 
-/// A key that makes blind tokens: the `{f:hmac}` parts of keys and the companion properties of
-/// `blind` fields. It is independent of the data keys, so that rotating a data key changes no
-/// lookup.
+/// A key that makes blind tokens: the `{f:hmac}` parts of keys and the companion properties of `blind` fields. It is
+/// independent of the data keys: rotating a data key does not affect lookups.
 ///
-/// Equal values of a field have equal blind tokens. A reader of the table learns which values are
-/// equal and how often each occurs, and nothing else.
+/// Equal values of a field have equal blind tokens. A reader of the table learns only which values are equal and how
+/// often each occurs.
 ///
 /// ```
 /// use entable::{IndexKey, RootKey, ValueRef};
@@ -49,7 +48,7 @@ impl IndexKey {
     pub fn token(&self, table: &str, field: &str, value: ValueRef<'_>) -> String {
         let code = self.hash_value(b"azt-idx-v1\0", table, field, value);
         let bits = u128::from_be_bytes(code);
-        // Versions begin at 1, so that version 1 has the bits 00.
+        // Versions begin at 1, and version 1 has the bits 00.
         let spare = self.version.wrapping_sub(1) % 4;
         let last = u128::from(spare) | (bits << 2);
         let digits = (0..CHARACTERS).map(|at| match at {
@@ -59,10 +58,9 @@ impl IndexKey {
         digits.map(digit).collect()
     }
 
-    /// Returns a blind token of `bits` bits. Less than 1 counts as 1, more than 128 as 128. Different
-    /// values can have one blind token, so that the blind token tells less about a value. So decrypt
-    /// the rows that a query by the token finds, and compare their values with the wanted one. A
-    /// short blind token is independent of the 26-character blind token of the same value.
+    /// Returns a blind token of `bits` bits. `bits` below 1 counts as 1, above 128 as 128. Different values can share a
+    /// short token, which therefore reveals less about a value. After a query by the token, decrypt the rows and
+    /// compare their values. A short blind token is independent of the 26-character blind token of the same value.
     pub fn short_token(&self, table: &str, field: &str, value: ValueRef<'_>, bits: u32) -> String {
         let bits = bits.clamp(1, 128);
         let code = self.hash_value(b"azt-idx-v1/short\0", table, field, value);
@@ -98,7 +96,7 @@ impl IndexKey {
     }
 }
 
-/// Replaces the negative zero by the positive one: comparisons do not tell them apart.
+/// Replaces negative zero with positive zero, since they compare equal.
 fn with_one_zero(value: ValueRef<'_>) -> ValueRef<'_> {
     match value {
         // -0.0 + 0.0 is 0.0; every other value stays as it is.
@@ -118,8 +116,8 @@ impl fmt::Debug for IndexKey {
     }
 }
 
-/// Returns the version, modulo 4, of the key that made a blind token: 0 for the versions 4, 8 and
-/// so on. Returns `None` for a text that is no 26-character blind token.
+/// Returns the version, modulo 4, of the key that made a blind token: 0 for the versions 4, 8 and so on. Returns `None`
+/// if the text is not a 26-character blind token.
 pub fn token_version(token: &str) -> Option<u32> {
     let values = token.bytes().map(|byte| DIGITS.iter().position(|digit| *digit == byte));
     let values: Option<Vec<usize>> = values.collect();

@@ -1,4 +1,4 @@
-//! The port through which data keys and index keys come, and the scopes that they belong to.
+//! The trait that provides data keys and index keys, and the scopes they belong to.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 

@@ -20,8 +20,7 @@ use crate::error::{Error, Result, SealFault};
 #[derive(Clone)]
 pub struct RootKey(SecretBytes);
 
-/// 32 secret bytes that are wiped when dropped. They lie on the heap, so that moving them leaves no copy
-/// on the stack.
+/// 32 secret bytes that are wiped when dropped. They are on the heap, so moving them leaves no copy on the stack.
 pub(super) type SecretBytes = Box<Zeroizing<[u8; 32]>>;
 
 impl ZeroizeOnDrop for RootKey {}
@@ -55,7 +54,7 @@ impl RootKey {
     /// independent bytes.
     pub(super) fn derive_secret(&self, purpose: &[&[u8]]) -> SecretBytes {
         let mut out = new_secret();
-        // Root and result have the size of the hash, so that neither step can fail.
+        // Root and result have the size of the hash, so neither step can fail.
         if let Ok(hkdf) = Hkdf::<Sha256>::from_prk(self.0.as_slice()) {
             let _ = hkdf.expand_multi_info(purpose, out.as_mut_slice());
         }

@@ -98,7 +98,7 @@ fn keys_are_wiped_and_moving_them_leaves_no_copy() {
     // Fails to compile without the feature `zeroize` of the crate.
     is_wiped(&*key.cipher);
     is_wiped(&RootKey::from_bytes([1; 32]));
-    // Moving a key moves an address. The secrets stay where they are, so that no stack keeps them.
+    // Moving a key moves only a pointer. The secrets stay in place, and none remains on a stack.
     let places = |key: &DataKey| {
         [
             key.seal.as_ptr().addr(),

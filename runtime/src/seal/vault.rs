@@ -22,22 +22,22 @@ use crate::{
 /// Largest number of characters of a secret's name.
 const NAME_CHARACTERS: usize = 127;
 
-/// Time for which a keyring answers all requests about its scope. A page of rows with invented key
-/// ids reads the keyring once, and not once for each id.
+/// How long a keyring answers all requests about its scope. A page of rows with made-up key ids then reads the keyring
+/// once, not once for each id.
 const KEYRING_LIFETIME: Duration = Duration::from_secs(5);
 
-/// A key provider that reads keyrings from Azure Key Vault. Each scope has one secret, whose text is a
-/// keyring with the keys of that scope in the form that [`Keyring::parse`] reads. Deleting and purging
-/// the secret of a scope destroys its keys.
+/// A key provider that reads keyrings from Azure Key Vault. Each scope has one secret. Its text is a keyring with the
+/// keys of that scope, in the format of [`Keyring::parse`]. Deleting and purging the secret of a scope destroys its
+/// keys.
 ///
-/// Only the answer that there is no such secret (404) says that the keys of a scope are destroyed. A vault
-/// that refuses (401, 403) withholds them: everything that needs them fails with `is_key_unavailable`, and
-/// messages and moves wait. A disabled secret is refused (403) too. To withhold the keys of a scope for a
-/// time, disable its secret; to destroy them, delete and purge it.
+/// Only a 404 for the secret means that the keys of a scope are destroyed. If the vault refuses access (401, 403), the
+/// keys are unavailable: everything that needs them fails with `is_key_unavailable`, and messages and moves wait. The
+/// vault also refuses a disabled secret (403). To withhold the keys of a scope for a time, disable its secret. To
+/// destroy them, delete and purge it.
 ///
-/// A keyring that was read answers all questions about its scope for five seconds. Put the provider
-/// behind [`CachedKeys`](super::CachedKeys), which keeps keys for longer. Wrapped keys that are stored beside the rows are not supported:
-/// wrapping needs only the public key, so that a writer of the rows could wrap a key of their own.
+/// A keyring answers all requests about its scope for five seconds after it was read. To keep keys longer, wrap the
+/// provider in [`CachedKeys`](super::CachedKeys). Wrapped keys stored alongside the rows are not supported: wrapping
+/// needs only the public key, so a writer of the rows could wrap a key of their own.
 pub struct VaultKeys {
     client: Arc<SecretClient>,
     prefix: String,
@@ -87,8 +87,8 @@ impl VaultKeys {
     ///
     /// # Errors
     ///
-    /// `is_key_unavailable` if the vault does not answer, refuses, or has no such secret; `is_invalid` if
-    /// the scope's name cannot be part of a secret's name, or the secret is no keyring.
+    /// `is_key_unavailable` if the vault does not answer, refuses access or lacks the secret. `is_invalid` if the
+    /// scope's name cannot be part of a secret's name, or the secret is not a keyring.
     pub async fn load(&self, scope: &KeyScope) -> Result<Keyring> {
         let name = self.secret_name(scope)?;
         let response = self.client.get_secret(&name, None).await.map_err(|error| {

@@ -64,8 +64,7 @@ impl WorkInput {
         self.fields.extend_from_slice(bytes);
     }
 
-    /// Appends a value after the length of its type tag and bytes; `None` is written as the tag of a hidden
-    /// absence.
+    /// Appends a value after the length of its type tag and bytes. `None` is written as the tag of a hidden absence.
     pub(crate) fn push_value(&mut self, value: Option<ValueRef<'_>>) {
         let mut bytes = Zeroizing::new(Vec::new());
         match value {
@@ -96,7 +95,7 @@ impl DataKey {
     ///
     /// # Errors
     ///
-    /// `is_decrypt` if the bytes are no work code, one of another key, or one of other work.
+    /// `is_decrypt` if the bytes are not a work code, or are a code by another key or for other work.
     pub(crate) fn verify_work(&self, input: &WorkInput, code: &[u8]) -> Result<()> {
         let (id, mac) = split_code(code)?;
         if id != self.id() {
@@ -137,7 +136,7 @@ fn split_code(code: &[u8]) -> Result<(KeyId, &[u8; 32])> {
 ///
 /// # Errors
 ///
-/// `is_decrypt` for bytes that are no whole work code of a known suite.
+/// `is_decrypt` if the bytes are not a complete work code of a known suite.
 pub(crate) fn work_key_id_of(code: &[u8]) -> Result<KeyId> {
     split_code(code).map(|(id, _)| id)
 }

@@ -14,7 +14,7 @@ pub(super) const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
 const EMULATOR_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// The most bytes of an account's name; a key of 64 bytes has 88 in base64.
+/// Maximum length of an account name in bytes. A 64-byte key is 88 bytes in base64, so it never passes for a name.
 const NAME_BYTES: usize = 63;
 
 /// The name of an account and one of its keys.

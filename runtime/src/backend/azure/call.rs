@@ -60,7 +60,7 @@ pub(super) struct ServiceCall<'a> {
     pub(super) query: Vec<(&'static str, Cow<'a, str>)>,
     pub(super) headers: Vec<(&'static str, Cow<'static, str>)>,
     pub(super) body: Bytes,
-    /// The last moment at which the request may be sent.
+    /// The latest time the request may be sent.
     pub(super) deadline: Option<&'a Deadline>,
 }
 
@@ -117,7 +117,7 @@ impl<'a> ServiceCall<'a> {
         }
     }
 
-    /// Sets the last moment at which the request may be sent.
+    /// Sets the latest time the request may be sent.
     pub(super) fn with_deadline(self, deadline: Option<&'a Deadline>) -> Self {
         Self { deadline, ..self }
     }

@@ -120,7 +120,7 @@ fn mark_page(page: Rows) -> Rows {
         partition_key: format!("{SECONDARY}{}", next.partition_key),
         ..next
     });
-    // The Timestamps were written in the other region, by another clock than that of the answer's date.
+    // The Timestamps come from the other region's clock, not from the clock of the answer's date.
     Rows { rows: page.rows.into_iter().map(|row| row.map(mark_row)).collect(), next, date: None }
 }
 

@@ -98,8 +98,8 @@ impl AzureQueues {
         most: usize,
         visibility: Duration,
     ) -> Result<Vec<QueueMessage>> {
-        // A GET counts as a read and may be repeated: messages whose answer is lost become visible
-        // again when `visibility` is over.
+        // A GET counts as a read and may be retried: if the answer is lost, its messages become visible again after
+        // `visibility`.
         let path = messages_path(queue);
         let call = queue_call(Method::Get, &path)
             .with_query("numofmessages", most.to_string())

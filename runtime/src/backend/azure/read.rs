@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Account {
-    /// Reads one row by its keys. Returns `None` if there is no such row.
+    /// Reads one row by its keys. Returns `None` if the row does not exist.
     pub(super) async fn read_row(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
         let ReadRequest { table, partition_key, row_key, select } = request;
         let name_row = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
@@ -54,8 +54,8 @@ impl Account {
     }
 }
 
-/// Returns the row with only the selected properties, if `$select` had too many names to be sent,
-/// so that the service returned the whole row. Otherwise returns the row unchanged.
+/// Returns the row with only the selected properties if `$select` had too many names to send and the service returned
+/// the whole row. Otherwise returns the row unchanged.
 pub(super) fn pick_properties_unless_selected(row: Row, select: Option<&[String]>) -> Result<Row> {
     if select.is_none() || select_list(select).is_some() {
         return Ok(row);
@@ -76,7 +76,7 @@ pub(super) fn select_list(select: Option<&[String]>) -> Option<String> {
     let mut names = String::from("PartitionKey,RowKey,Timestamp");
     let is_own = |name: &&String| !matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");
     let own = || select.into_iter().flatten().filter(is_own);
-    // The service takes 255 names, of which the system's are three. No row has more properties than that.
+    // The service accepts 255 names, including three system properties. No row has more properties than that.
     if select.is_none() || own().count() > limits::PROPERTIES {
         return None;
     }

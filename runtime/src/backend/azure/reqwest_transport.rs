@@ -40,7 +40,7 @@ pub(super) fn open(settings: &HttpSettings, endpoint: &Endpoint) -> Result<Arc<d
         .no_brotli()
         .no_zstd()
         .no_deflate();
-    // An emulator over http needs no certificates, so that a machine without any can run one.
+    // An emulator over http needs no certificates, and the machine may have none.
     let builder = match endpoint.is_https() || settings.proxy.is_some() {
         true => builder.tls_certs_merge(certificates),
         false => builder.tls_certs_only(certificates),
@@ -74,8 +74,8 @@ impl ReqwestTransport {
     async fn exchange(&self, request: &HttpRequest) -> Result<HttpAnswer, SendFailure> {
         let request = to_reqwest(request).map_err(SendFailure::NotSent)?;
         let mut answer = self.0.execute(request).await.map_err(|error| {
-            // No byte of a request leaves before there is a connection, so that even a write can be
-            // repeated. The URL may contain a SAS.
+            // Without a connection, no byte of the request was sent, so even a write can be repeated. The URL may
+            // contain a SAS.
             match error.is_connect() {
                 true => SendFailure::NotSent(error.without_url().into()),
                 false => SendFailure::Lost(error.without_url().into()),

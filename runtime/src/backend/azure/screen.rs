@@ -1,8 +1,8 @@
-//! Compares the rows of an answer with what was asked for.
+//! Checks the rows of an answer against the request.
 //!
-//! A proxy, a restored account or the operator of the table may answer with other rows. A reader that
-//! accepted such rows would find an entity under wrong keys, or an entity that the filter excludes. A
-//! row with other keys is an error; a row that the filter excludes is left out.
+//! A proxy, a restored account or the operator of the table may return other rows. A reader that accepted them would
+//! find an entity under wrong keys, or one that the filter excludes. A row with wrong keys is an error. A row that the
+//! filter excludes is left out.
 
 use std::{cmp::Ordering, ops::Bound};
 

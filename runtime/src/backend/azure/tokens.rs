@@ -43,7 +43,7 @@ pub(super) struct TokenCache {
 #[derive(Default)]
 struct TokenState {
     token: Option<Token>,
-    /// The time from which the next request that needs the token starts a renewal.
+    /// From this time on, the next request that needs the token renews it.
     renew_at: Option<Ticks>,
     /// The number of fetches that failed, and the reason of the last.
     failed: (u64, Option<Arc<dyn std::error::Error + Send + Sync>>),
@@ -85,7 +85,7 @@ impl TokenCache {
         slot.find_or_run(find, async || self.fetch_into(&slot, scope).await).await
     }
 
-    /// Drops a token that the service refused, so that the next request gets another one.
+    /// Drops a token that the service refused. The next request gets a new one.
     pub(super) fn forget_token(&self, scope: &str) {
         if let Some(slot) = self.scopes.lock_slots().get(scope) {
             let mut state = slot.lock_state();
@@ -97,8 +97,8 @@ impl TokenCache {
         self.clock.now() < before(token.expires, LEAST_TIME_LEFT)
     }
 
-    /// Returns whether the caller has to renew a token that is still valid. Later callers do not have to,
-    /// until a pause after a failed renewal is over.
+    /// Returns whether the caller must renew a token that is still valid. Returns `true` to one caller,
+    /// and to the next one only if a pause has passed and the token was not renewed.
     fn claim_renewal(&self, slot: &Slot<TokenState>) -> bool {
         let mut state = slot.lock_state();
         let now = self.clock.now();

@@ -25,7 +25,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// Bytes of rows after which a transaction of the new file ends. Each end waits for the disk.
+/// Maximum bytes of rows per transaction of the new file. Each commit waits for the disk.
 const TRANSACTION_BYTES: u64 = 64 * 1024 * 1024;
 /// Bytes of rows that are handed from reader to writer at once.
 const CHUNK_BYTES: usize = 512 * 1024;
@@ -44,7 +44,7 @@ pub(super) async fn write_in_thread(
     let writing = std::thread::Builder::new().name("entable-backup".to_owned()).spawn(move || {
         let is_wanted = || !sender.is_closed();
         let written = write_snapshot(&snapshot, &path, &is_wanted);
-        // The snapshot is given back before the answer, so that a compaction may follow it.
+        // Release the snapshot before answering, since a compaction may follow at once.
         drop(snapshot);
         // Nobody may wait for the answer any more.
         let _ = sender.send(written);
@@ -133,7 +133,7 @@ fn write_tables<'s>(
             }
         }
     }
-    // The last commit keeps the map of free pages, so that the file opens without a search for them.
+    // The last commit stores the map of free pages, so opening the file need not rebuild it.
     transaction.set_quick_repair(true);
     transaction.commit().map_err(|error| fault(error.into()))
 }
@@ -189,7 +189,7 @@ fn append_rows(
     let mut end = rows.upper_bound_mut(Bound::<&[u8]>::Unbounded)?;
     let mut rest = &*chunk.bytes;
     for (key, value) in &chunk.lengths {
-        // Never occurs: the lengths are those of the bytes in this very chunk.
+        // Never occurs: the lengths were computed for this chunk.
         let cut = || redb::Error::Corrupted("a row is cut on its way".to_owned());
         let (key, values) = rest.split_at_checked(*key).ok_or_else(cut)?;
         let (value, others) = values.split_at_checked(*value).ok_or_else(cut)?;

@@ -14,8 +14,8 @@ const NUMBER: usize = 104;
 /// The first byte of each slot in this format.
 const FORMAT: u8 = 3;
 
-/// Returns the number of the commit that a header makes the newest. Each commit has a greater number than the
-/// commits before it. Returns `None` if the bytes are no header of this format.
+/// Returns the number of the newest commit according to a header. Commit numbers increase. Returns `None` if the bytes
+/// are not a header of this format.
 pub(super) fn newest_commit(header: &[u8]) -> Option<u64> {
     let header = header.first_chunk::<HEADER_BYTES>()?;
     let start = SLOTS + SLOT_BYTES * usize::from(header.get(FLAGS)? & 1);

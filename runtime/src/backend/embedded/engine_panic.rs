@@ -45,7 +45,7 @@ fn install_hook() {
     }));
 }
 
-/// Tells the reason in a program that ends at each panic: no error can tell it.
+/// Prints the reason in a program that aborts on panic, since it cannot return an error.
 fn say_why_process_ends() {
     use std::io::Write;
 

@@ -1,8 +1,7 @@
-//! Copies a file as it is at one moment, while the engine goes on writing it.
+//! Copies a file as of one moment while the engine keeps writing to it.
 //!
-//! A thread copies block after block. Before the engine changes a block that was not copied yet, the engine's own
-//! thread copies it. So the copy holds every byte of the moment at which it began, the pages that nobody uses
-//! included.
+//! One thread copies block after block. Before the engine changes a block that was not copied yet, the engine's thread
+//! copies it first. The copy therefore holds every byte as of its start, including unused pages.
 
 use std::{
     fs::File,
@@ -65,8 +64,8 @@ impl FileCopy {
         Ok(Some((from + 1, state.copied_bytes)))
     }
 
-    /// Copies the blocks between two positions that are missing. A failure ends the copy, and is told by
-    /// [`copy_some`](Self::copy_some): the engine, which may be the caller, goes on.
+    /// Copies the missing blocks between two positions. A failure ends the copy, and [`copy_some`](Self::copy_some)
+    /// returns it. The engine, which may be the caller, continues.
     pub(super) fn copy_range(&self, source: &impl StorageBackend, start: u64, end: u64) {
         let end = end.min(self.length);
         if start >= end {

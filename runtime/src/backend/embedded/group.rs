@@ -34,7 +34,7 @@ impl<E: Into<redb::Error>> From<E> for ApplyError {
     }
 }
 
-/// A transaction of the engine to which batches are applied one after the other.
+/// A transaction of the engine that takes several batches, one after another.
 pub(super) struct GroupTransaction<'t> {
     transaction: &'t WriteTransaction,
     catalog: &'t Catalog,
@@ -91,16 +91,15 @@ impl<'t> GroupTransaction<'t> {
         let written = written.collect();
         self.summary.has_deleted |=
             operations.iter().any(|operation| operation.verb() == Verb::Delete);
-        // One change proves the whole transaction. It has to be one of the last batch: a later
-        // batch may have overwritten those of an earlier one.
+        // One change proves that the whole transaction was committed. It must come from the last batch, since a later
+        // batch may overwrite earlier changes.
         if let Some(change) = changes.pop() {
             self.summary.proof = Some(LastChangedRow { table: entry.id, change });
         }
         Ok((written, last))
     }
 
-    /// Returns a summary of the rows that were written. Closes the tables of the engine, so that the transaction can be
-    /// committed.
+    /// Returns a summary of the written rows. Closes the engine's tables, which a commit requires.
     pub(super) fn into_summary(self) -> GroupSummary {
         self.summary
     }
@@ -143,16 +142,15 @@ fn plan_changes(
     Ok((changes, last))
 }
 
-/// A range of addresses that is known to contain no row: from an address that was searched for to the
-/// next stored row.
+/// A range of addresses known to contain no row: from an address that was looked up to the next stored row.
 ///
-/// New rows mostly come in the order of their keys, so that one search answers for many of them.
+/// New rows mostly arrive in key order, so one search covers many of them.
 #[derive(Default)]
 struct EmptyRange {
     is_known: bool,
     /// The address before the range.
     after: Vec<u8>,
-    /// The address of the next row; `None` if no row follows.
+    /// The address of the next row, or `None` if no row follows.
     before: Option<Vec<u8>>,
 }
 
@@ -161,9 +159,8 @@ impl EmptyRange {
         self.is_known && *key > *self.after && self.before.as_ref().is_none_or(|end| *key < **end)
     }
 
-    /// Searches the row at an address. Returns `None` if there is no row, and `Some(None)` if the
-    /// row is damaged. If there is no row, `self` becomes the range from `key` to the next stored
-    /// row.
+    /// Looks up the row at an address. Returns `None` if there is no row, and `Some(None)` if the row is damaged. If
+    /// there is no row, `self` becomes the range from `key` to the next stored row.
     fn find_row(
         &mut self,
         rows: &RowsForWrite<'_>,

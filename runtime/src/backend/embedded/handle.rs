@@ -71,7 +71,7 @@ pub struct Embedded {
     file: StoreFile,
     reader_state: watch::Receiver<ReaderState>,
     clock: Arc<dyn Clock>,
-    /// `None` once the writer thread is told to end.
+    /// `None` once the writer thread has been asked to stop.
     jobs: Option<Arc<Sender<Job>>>,
     writer: Option<JoinHandle<()>>,
 }
@@ -240,15 +240,17 @@ impl Embedded {
         self.ask_writer(Job::Verify).await?
     }
 
-    /// Copies the file as it is now, and checks every page and every row of the copy, while reads and writes go on.
-    /// The copy is deleted afterwards, unless it is kept. [`verify`](Self::verify) checks the file itself, and holds
-    /// up reads and writes.
+    /// Copies the file as it is now and checks every page and every row of the copy, while reads and writes continue.
+    /// The copy is deleted afterwards unless you keep it. [`verify`](Self::verify) checks the file itself and blocks
+    /// reads and writes.
     ///
-    /// Run it when little is written: until the copy is complete, the first change of each 64 KiB of the file waits for
-    /// a copy of these. The copy takes as much space as the file. Only its user can read it, and its name is that of
-    /// the store with a random part and `verify`. A process that is killed meanwhile leaves it behind.
+    /// Run it when there are few writes: until the copy is complete, the first change to each 64 KiB block of the file
+    /// waits until that block is copied. The copy takes as much space as the file. It is readable by its owner only,
+    /// and is named after the store with a random part and `verify`. A process that is killed meanwhile leaves it
+    /// behind.
     ///
-    /// The bytes are read through the system's cache: where that still holds a page, damage on the disk is not seen.
+    /// The file is read through the system's page cache, so damage on the disk is not detected while the cache holds
+    /// the page.
     ///
     /// ```
     /// use entable::{backend::Embedded, prelude::*};
@@ -412,8 +414,7 @@ impl Backend for Embedded {
                     self.ask_writer(|answer| Job::Create(name.to_owned(), answer)).await??;
                 }
                 TableRequest::Delete(name) => {
-                    // The name is not checked: the service, too, answers an invalid name as that of
-                    // a missing table.
+                    // The name is not checked: like the service, treat an invalid name as a missing table.
                     self.ask_writer(|answer| Job::Delete(name.to_owned(), answer)).await??;
                 }
                 TableRequest::List { from, within } => {

@@ -37,7 +37,7 @@ pub(super) enum Job {
     Close(oneshot::Sender<Result<()>>),
 }
 
-/// Tells the writer thread that a read of one opening of the file has found that the disk failed.
+/// Tells the writer thread that a read found the disk failed, and in which opening of the file.
 #[derive(Clone)]
 pub(super) struct FailedReadAlarm {
     /// Weak, because the writer thread ends with the last sender, and a snapshot may outlive the store.
@@ -82,8 +82,8 @@ pub(super) struct BegunCopy {
 pub(super) struct QueuedBatch {
     pub(super) table: String,
     pub(super) operations: Arc<Vec<Operation>>,
-    /// The last moment at which the batch may be applied. If the batch's turn comes later, it fails
-    /// with the deadline's error. `None` means no limit.
+    /// The latest time the batch may be applied. If its turn comes later, it fails with the deadline's error. `None`
+    /// means no limit.
     pub(super) deadline: Option<Deadline>,
     pub(super) answer: oneshot::Sender<BatchAnswer>,
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::error::{ErrorKind, Result};
 
-/// Idle time after which the writer makes the file open quickly after a crash.
+/// Idle time before the writer prepares the file to open quickly after a crash.
 const IDLE_BEFORE_QUICK_REPAIR: Duration = Duration::from_millis(50);
 /// Number of rows of deleted tables that one transaction removes. A write waits no longer than for one
 /// such transaction.
@@ -73,9 +73,8 @@ impl WriterStore {
         }
     }
 
-    /// Writes everything that was acknowledged to disk, and opens the file again if it is not open. If
-    /// acknowledged writes were lost since the last flush, fails and forgets that loss, so that the next
-    /// flush can succeed.
+    /// Writes all acknowledged commits to disk, and reopens the file if it is not open. Fails if acknowledged writes
+    /// were lost since the last flush. Reports such a loss once: the next flush can succeed.
     pub(super) fn flush_commits(&mut self) -> Result<()> {
         // Opening the file may find that acknowledged writes are lost, which this flush reports.
         if self.database.is_none() {

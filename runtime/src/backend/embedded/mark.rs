@@ -1,9 +1,9 @@
-//! The mark beside a store's file: the number of the newest commit that was on disk.
+//! The mark file next to a store's file. It holds the number of the newest commit known to be on disk.
 //!
-//! A file that is older than its mark lost acknowledged writes: an older copy was put in its place, or its newest
-//! commit is damaged, which the engine takes for one that a crash tore. The mark is written after each commit is on
-//! disk, and never synced: what a crash leaves of it is the mark of that commit or of an earlier one, or no mark.
-//! A mark that is missing, damaged or of another store says nothing.
+//! A store file older than its mark lost acknowledged writes: either an older copy replaced it, or its newest commit is
+//! damaged and the engine takes it for one torn by a crash. The mark is written once a commit is on disk, but never
+//! synced. After a crash it shows that commit or an earlier one, or is missing. A mark that is missing, damaged or from
+//! another store is ignored.
 
 use std::{
     fs::{self, File},
@@ -58,7 +58,8 @@ pub(super) fn read_mark(store: &Path) -> Option<Mark> {
     Mark::decode(&found)
 }
 
-/// Reads the first bytes of a file, more than a mark has if the file is longer. Returns `None` if there is no file.
+/// Reads the first bytes of a file: more than the size of a mark if the file is longer. Returns `None` if the file does
+/// not exist.
 fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     // Looked at before it is opened, since opening a pipe would wait.
     match path.symlink_metadata() {
@@ -113,7 +114,7 @@ impl MarkWriter {
             return file.write_all(bytes);
         }
         self.refuse_foreign_file()?;
-        // A new file in place of an earlier mark, so that no link is followed.
+        // Write a new file and rename it over the old mark, so no link is followed.
         let name = NewFileName::choose_beside(&self.path, "new");
         let created = create_private_file(name.random()).and_then(|mut file| {
             file.write_all(bytes)?;
@@ -127,7 +128,7 @@ impl MarkWriter {
         Ok(())
     }
 
-    /// Fails if the name of the mark is taken by what is no mark.
+    /// Fails if the mark's path holds anything but a mark.
     fn refuse_foreign_file(&self) -> io::Result<()> {
         match read_file(&self.path)? {
             // A crash can leave a mark whose bytes have not reached the disk.

@@ -1,7 +1,7 @@
-//! A backend that keeps rows in one file: durable, transactional, by the service's rules.
+//! A durable, transactional backend in one file that follows the service's rules.
 //!
-//! Only this folder knows the storage engine, redb. One thread writes. Readers share a snapshot that
-//! the writer replaces after each commit, so that readers and the writer never wait for each other.
+//! Only this folder knows the storage engine, redb. One thread writes. Readers share a snapshot, which the writer
+//! replaces after each commit. Readers and the writer never wait for each other.
 
 mod layout;
 mod engine_panic;

@@ -1,4 +1,4 @@
-//! Opens and creates the file of a store, and refuses files that are no stores.
+//! Opens or creates the file of a store, and refuses files that are not stores.
 
 use std::{
     fs::{File, OpenOptions},
@@ -38,7 +38,7 @@ pub(super) struct OpenedFile {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opening {
     pub(super) cache_bytes: usize,
-    /// The largest file of which every page is checked; `None` to check none.
+    /// The size up to which every page of a file is checked, or `None` to check none.
     pub(super) verify_up_to: Option<u64>,
     /// A mark that the store must not be older than, if it is the store's own.
     pub(super) mark: Option<Mark>,
@@ -52,8 +52,8 @@ impl Opening {
     }
 }
 
-/// Opens the store in a file. Creates a new store if there is no file or an empty one. Also begins anew in a
-/// file that was empty and in which a crash has interrupted the creation of a store.
+/// Opens the store in a file. Creates a new store if the file is missing or empty, or if a crash interrupted the
+/// creation of a store in an empty file.
 ///
 /// Fails with `is_rolled_back`, and leaves the file as it is, if the store is older than `mark`.
 pub(super) fn open_or_create(store_file: &StoreFile, opening: Opening) -> Result<OpenedFile> {
@@ -143,7 +143,7 @@ pub(super) fn read_store_id(database: &Database) -> Result<Option<StoreId>, redb
     Ok(facts.get(meta::STORE)?.and_then(|bytes| bytes.value().try_into().ok()))
 }
 
-/// Gives the store in an open file a new id, so that no mark of the store that it was copied from belongs to it.
+/// Gives the store in an open file a new id. The mark of the store it was copied from then no longer applies to it.
 pub(super) fn renew_store_id(database: &Database) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     write_store_id(&transaction)?;
@@ -175,8 +175,8 @@ pub(super) fn open_copy(
 pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> Result<()> {
     match database.check_integrity() {
         Ok(true) => Ok(()),
-        // The engine has repaired the file by now. It may have gone back to an earlier commit for
-        // that, so that acknowledged writes can be missing.
+        // The engine has repaired the file. It may have gone back to an earlier commit, which loses acknowledged
+        // writes.
         Ok(false) => {
             Err(store_file
                 .corrupt_error("a page does not have the checksum that it was written with"))
@@ -185,8 +185,8 @@ pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> R
     }
 }
 
-/// Starts the engine on a file. If `is_checked`, every page is compared with its checksum before anything of the file is
-/// trusted, so that damage is an error and no panic.
+/// Starts the engine on a file. If `is_checked`, compares every page with its checksum first, so damage is an error
+/// instead of a panic.
 fn start_engine(
     store_file: &StoreFile,
     disk: WatchedFile,
@@ -249,7 +249,7 @@ fn create_named(
     }
 }
 
-/// Returns whether the file is empty, or its first bytes are those of the engine.
+/// Returns whether the file is empty or begins with the engine's magic bytes.
 fn is_empty_or_has_magic(store_file: &StoreFile, file: &File) -> Result<bool> {
     let mut head = Vec::new();
     file.take(MAGIC.len() as u64)
@@ -270,8 +270,8 @@ fn is_unused(database: &Database) -> Result<bool, redb::Error> {
     if database.begin_read()?.list_tables()?.next().is_some() {
         return Ok(false);
     }
-    // A damaged page can hide all tables, and it may not be taken for an empty store. The height is 0
-    // only if there is no page that could list a table.
+    // A damaged page can hide all tables; do not take that for an empty store. The height is 0 only if no page lists
+    // tables.
     let transaction = database.begin_write()?;
     let height = transaction.stats()?.tree_height();
     transaction.abort()?;

@@ -95,22 +95,23 @@ impl EmbeddedOptions {
         self
     }
 
-    /// Sets the largest file, in bytes, of which every page is compared with its checksum when it is opened; 64 MiB by
-    /// default, which takes about 50 ms. In a larger file each row is checked when it is read. That leaves damage that
-    /// only whole pages show: check such a file with `Embedded::verify_copy` now and then.
+    /// Sets the file size, in bytes, up to which opening compares every page with its checksum. The default is 64 MiB,
+    /// which takes about 50 ms. In a larger file, each row is checked when it is read. That misses damage outside rows,
+    /// so check such a file with `Embedded::verify_copy` now and then.
     ///
-    /// A program that is built with `panic = "abort"` needs this for every file: on some damaged pages that were not
-    /// checked, the engine panics. Otherwise the panic is caught and is an error.
+    /// If your program is built with `panic = "abort"`, set this high enough for every file: the engine panics on some
+    /// damaged pages that were not checked. In other programs the panic is caught and returned as an error.
     pub fn verify_up_to(mut self, bytes: u64) -> Self {
         self.verify_up_to = bytes;
         self
     }
 
-    /// Sets whether a file opens that is older than it was: acknowledged writes are missing in it. Without this, opening it
-    /// fails with `is_rolled_back`. The mark beside the file, which tells, is set back to what the file has.
+    /// Sets whether to open a file that has gone back to an older state and lacks acknowledged writes. Without this,
+    /// opening it fails with `is_rolled_back`. The mark next to the file, which reveals the loss, is reset to the
+    /// file's state.
     ///
-    /// Say so once, after you have put an older copy of the file in its place, or if you have no backup of a file whose
-    /// last commit is damaged.
+    /// Use it once, after you restored an older copy of the file, or if the last commit is damaged and you have no
+    /// backup.
     ///
     /// ```
     /// use entable::backend::Embedded;

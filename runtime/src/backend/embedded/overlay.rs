@@ -21,7 +21,7 @@ struct Changes {
     length: u64,
     /// The bytes of the file that were never cut off.
     kept: u64,
-    /// Positions and bytes, in the order in which they were written.
+    /// Positions and bytes, in the order they were written.
     writes: Vec<(u64, Vec<u8>)>,
 }
 

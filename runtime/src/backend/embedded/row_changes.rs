@@ -9,7 +9,7 @@ use crate::row::Row;
 /// The change of the row at one address.
 pub(super) struct RowChange {
     pub(super) key: Vec<u8>,
-    /// The row to store; `None` deletes the row.
+    /// The row to store, or `None` to delete it.
     pub(super) row: Option<Row>,
     /// Whether the row is new and comes directly after the row of the previous change, with no stored
     /// row between them.

@@ -49,9 +49,8 @@ pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: ScanRequest<'_>) ->
     Ok(page.page)
 }
 
-/// Returns whether the filter consists of conditions on the keys alone, joined by `and`. A scan of one
-/// partition between the filter's key bounds then reads exactly the matching rows, so that the filter
-/// need not be evaluated on each.
+/// Returns whether the filter consists of conditions on the keys alone, joined by `and`. A scan of one partition
+/// between the filter's key bounds then reads exactly the matching rows, and the filter need not be evaluated on each.
 fn compares_keys_only(filter: &Filter) -> bool {
     match filter {
         Filter::And(all) => all.iter().all(compares_keys_only),

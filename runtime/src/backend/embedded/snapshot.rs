@@ -76,7 +76,7 @@ impl Snapshot {
     /// Returns the rows of a table, or the error `TableNotFound`.
     pub(super) fn rows_of_table(&self, table: &str) -> Result<&RowsForRead> {
         let (slot, entry) = self.catalog.get(table)?;
-        // The slots are those of the snapshot's own catalog, so that this error never occurs.
+        // The slots come from the snapshot's own catalog, so this error never occurs.
         let opened = self
             .tables
             .get(slot)
@@ -130,7 +130,7 @@ pub(super) enum ReaderState {
     Stopped(Arc<str>),
 }
 
-/// Time for which work on the whole file waits for readers.
+/// How long work on the whole file waits for readers.
 const READERS_MAY_TAKE: Duration = Duration::from_secs(5);
 
 /// Replaces the state for readers. Then waits up to 5 s until no reader holds the snapshot of the

@@ -124,8 +124,7 @@ impl StoreFile {
             ),
             redb::Error::PreviousIo => self
                 .error_of_kind(ErrorKind::Backend, "an earlier failure of the disk stopped the store, try again"),
-            // Each table has one type in all versions of the format, so that another type means
-            // damage.
+            // Each table has the same type in all versions of the format. Another type means damage.
             error @ (redb::Error::TableTypeMismatch { .. }
             | redb::Error::TableDoesNotExist(_)
             | redb::Error::TypeDefinitionChanged { .. }

@@ -1,8 +1,7 @@
-//! Recognizes and empties a file in which the engine was interrupted while it made an empty file its own.
+//! Recognizes and empties a file whose initialization by the engine was interrupted.
 //!
-//! The engine sets the length, writes its header without the first bytes, syncs, writes the first bytes and
-//! syncs again. It refuses a file without the first bytes, so that a crash in between would leave a file that
-//! never opens.
+//! The engine sets the length, writes its header without the first bytes, syncs, writes the first bytes and syncs
+//! again. It refuses a file without the first bytes, so a crash in between would leave a file that never opens.
 
 use std::{
     io,

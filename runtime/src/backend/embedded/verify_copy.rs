@@ -35,7 +35,7 @@ const ROWS_PER_REPORT: u64 = 8 * 1024;
 /// A callback of the user for the progress of a verification.
 type Listener = dyn Fn(VerifyProgress) + Send + Sync;
 
-/// Tells how far the verification of a copy is.
+/// The progress of the verification of a copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyProgress {
@@ -53,7 +53,7 @@ pub struct VerifyProgress {
 pub struct VerifyReport {
     /// The number of tables.
     pub tables: u64,
-    /// The number of rows of every kind, those of the outbox included.
+    /// The number of rows of every kind, including outbox rows.
     pub rows: u64,
     /// The bytes of the file.
     pub file_bytes: u64,

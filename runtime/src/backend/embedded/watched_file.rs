@@ -38,10 +38,10 @@ impl WatchedFile {
         Self::with_least_commit(file, 0)
     }
 
-    /// Returns the file of an engine that must not go back to a commit before number `least_commit`. A header that
-    /// would do so is refused before it is written, so that the file stays as it is.
-    // The engine goes back to the commit before the newest one if the newest does not verify: it cannot know
-    // whether that commit was torn, and never acknowledged, or was damaged later.
+    /// Wraps a file so that the engine cannot go back to a commit before number `least_commit`. A header that would do
+    /// so is refused before it is written, and the file stays as it is.
+    // If the newest commit does not verify, the engine goes back to the one before. It cannot know whether the newest
+    // was torn by a crash and never acknowledged, or was damaged later.
     pub(super) fn with_least_commit(file: impl StorageBackend, least_commit: u64) -> Self {
         Self(Arc::new(Watched {
             file: Box::new(file),

@@ -15,7 +15,7 @@ use crate::error::Error;
 /// Largest number of batches of one transaction: enough to share a sync, few enough that the first does
 /// not wait long for the last.
 const GROUP_BATCHES: usize = 512;
-/// Number of bytes of rows from which a transaction takes no further batch.
+/// Once a transaction has this many bytes of rows, it takes no further batch.
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 /// Does jobs, and maintenance while there are none, until all senders of jobs are dropped. Then closes
@@ -55,7 +55,7 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
 fn run_job(store: &mut WriterStore, job: Job) {
     // The result of sending is ignored: a caller that was dropped does not need its answer.
     drop(match job {
-        // The loop commits writes in groups itself, so that none comes here.
+        // The loop commits writes in groups itself, so none gets here.
         Job::Write(batch) => {
             commit_and_answer(store, vec![batch]);
             Ok(())
@@ -112,8 +112,8 @@ fn gather_group(
     (group, None)
 }
 
-/// Commits a group of batches and answers each. If the group fails because of a damaged page, commits the
-/// batches one by one, so that only those that need the page fail.
+/// Commits a group of batches and answers each. If the group fails because of a damaged page, commits the batches one
+/// by one. Then only batches that need the page fail.
 fn commit_and_answer(store: &mut WriterStore, group: Vec<QueuedBatch>) {
     match store.commit_group(&group) {
         Ok(answers) => {

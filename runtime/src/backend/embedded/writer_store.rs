@@ -29,7 +29,7 @@ use crate::{
     error::{Error, ErrorKind, Result, ServiceCode},
 };
 
-/// Time after a failed maintenance step in which the writer tries no other by itself.
+/// How long the writer starts no maintenance of its own after a failed step.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// The part of a commit that is on disk when the commit returns.
@@ -40,8 +40,8 @@ pub(super) enum CommitMode {
     /// The transaction. If the process crashes, the next opening of the file searches all of it for free
     /// pages.
     Synced,
-    /// The transaction and the map of free pages, so that the file opens quickly after a crash. It costs
-    /// one more sync.
+    /// Syncs the transaction and the map of free pages, so the file opens quickly after a crash. It costs one more
+    /// sync.
     SyncedQuickRepair,
 }
 
@@ -49,12 +49,11 @@ pub(super) enum CommitMode {
 pub(super) struct WriterStore {
     pub(super) file: StoreFile,
     options: EmbeddedOptions,
-    /// The engine; `None` after a failure of the disk, until the next job or step of maintenance opens
-    /// the file again.
+    /// The engine. `None` after a disk failure, until the next job or maintenance step reopens the file.
     pub(super) database: Option<Database>,
     /// The file that the engine writes, or wrote last.
     pub(super) disk: WatchedFile,
-    /// The id of the store in the open file; `None` if it has none.
+    /// The id of the store in the open file, or `None` if it has none.
     id: Option<StoreId>,
     mark: MarkWriter,
     catalog: Arc<Catalog>,
@@ -69,21 +68,20 @@ pub(super) struct WriterStore {
     /// A time that no Timestamp written or deleted since the start exceeds, nor one of a row that was
     /// deleted before.
     last: Ticks,
-    /// The time of the first commit that is not on disk yet; `None` if all commits are on disk.
+    /// The time of the first commit that is not on disk yet, or `None` if all commits are.
     pub(super) unsynced: Option<Instant>,
-    /// Whether the last commit was [`CommitMode::SyncedQuickRepair`], so that the file opens
-    /// quickly after a crash.
+    /// Whether the last commit was [`CommitMode::SyncedQuickRepair`] and the file opens quickly after a crash.
     pub(super) opens_quickly: bool,
     /// No maintenance runs before this time, because the last one failed.
     pub(super) no_maintenance_before: Option<Instant>,
     /// The error for the next flush: acknowledged writes were lost before they were on disk.
     pub(super) lost_writes: Option<Error>,
-    /// How long the last commit of rows took to reach the disk; `None` if it was not synced.
+    /// How long the last commit of rows took to reach the disk, or `None` if it was not synced.
     last_sync_duration: Option<Duration>,
 }
 
 impl WriterStore {
-    /// Takes over an open file. Also returns the channel through which readers get snapshots. `jobs` leads to the
+    /// Takes over an open file. Also returns the channel that provides readers with snapshots. `jobs` sends to the
     /// thread that calls this store.
     pub(super) fn new(
         file: StoreFile,
@@ -229,8 +227,7 @@ impl WriterStore {
         drop(closed);
     }
 
-    /// Returns the longest time for which a commit may stay off the disk; `None` if every commit is
-    /// synced.
+    /// Returns how long a commit may stay off the disk, or `None` if every commit is synced.
     pub(super) fn longest_sync_delay(&self) -> Option<Duration> {
         match self.options.durability {
             Durability::Sync => None,
@@ -268,7 +265,7 @@ impl WriterStore {
         });
         let (transaction, answers, summary) = match applied {
             Ok(applied) => applied,
-            // Nothing was committed, so that the file cannot contain the transaction.
+            // Nothing was committed, so the file cannot contain the transaction.
             Err(error) => return Err(self.reopen_after_failure(error, |_| false)),
         };
         let Some(proof) = summary.proof else {
@@ -308,10 +305,9 @@ impl WriterStore {
         Ok(transaction)
     }
 
-    /// Applies the batches of a group to a transaction. Returns the answer to each, and a summary of what
-    /// was applied. A batch that is refused, or whose deadline is over, gets its error as the answer and
-    /// changes nothing. `last` is a time that no Timestamp of an applied batch exceeds, before the call
-    /// and after it.
+    /// Applies the batches of a group to a transaction. Returns the answer to each, and a summary of what was applied.
+    /// A batch that is refused or past its deadline gets its error as the answer and changes nothing. `last` is an
+    /// upper bound of the Timestamps of applied batches, before and after the call.
     ///
     /// # Errors
     ///
@@ -399,7 +395,7 @@ impl WriterStore {
                 transaction.open_table(RowsDefinition::new(&rows_table_name(change.table)))?;
             let found = rows.get(&*change.change.key)?;
             let found = found.map(|value| layout::read_row(&change.change.key, value.value()));
-            // A row contains its Timestamp, so that another write leaves no equal row.
+            // A row contains its Timestamp, so no other write produces an equal row.
             Ok(match (found, &change.change.row) {
                 (Some(found), Some(row)) => found.as_ref() == Some(row),
                 (None, None) => true,
@@ -442,8 +438,7 @@ impl WriterStore {
 
     /// Makes every commit that was acknowledged so far durable on disk.
     pub(super) fn sync_acknowledged_commits(&mut self) -> Result<()> {
-        // An empty transaction leaves no trace: after a failure the file cannot tell whether it is
-        // there.
+        // An empty transaction leaves no trace: after a failure, the file does not show whether it was committed.
         self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
     }
 
@@ -459,7 +454,7 @@ impl WriterStore {
         self.no_maintenance_before = result.is_err().then(|| Instant::now() + REST_AFTER_FAILURE);
     }
 
-    /// Returns how long the last commit of rows took to reach the disk; `None` if it was not synced.
+    /// Returns how long the last commit of rows took to reach the disk, or `None` if it was not synced.
     pub(super) fn last_sync_duration(&self) -> Option<Duration> {
         self.last_sync_duration
     }
@@ -508,8 +503,8 @@ impl WriterStore {
     }
 }
 
-/// Stores in the file the time `last`, which no Timestamp so far exceeds. A later Timestamp then exceeds
-/// those of deleted rows, so that a row that is inserted again never gets an ETag that it had before.
+/// Stores the time `last`, an upper bound of all Timestamps so far. Later Timestamps then exceed those of deleted rows,
+/// and a reinserted row never gets an ETag that it had before.
 fn store_last_tick(transaction: &WriteTransaction, last: Ticks) -> Result<(), redb::Error> {
     let mut facts = transaction.open_table(META)?;
     facts.insert(meta::TICK, &last.get().to_le_bytes()[..])?;

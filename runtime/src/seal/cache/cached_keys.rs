@@ -11,13 +11,12 @@ use crate::seal::{
     provider::{KeyFuture, KeyProvider, KeyScope},
 };
 
-/// A key provider that keeps the keys of another provider for a limited time, and asks for each key at
-/// most once at a time.
+/// A key provider that caches the keys of another provider for a limited time. Concurrent requests for a key share one
+/// request to that provider.
 ///
-/// A key is kept for one hour unless [`ttl`](Self::ttl) says otherwise. Until then it works here,
-/// even if the key store has been told not to give it out any more.
-/// [`stale_for_decrypt`](Self::stale_for_decrypt) allows a longer time while the key store does not
-/// answer.
+/// A key is kept for one hour by default; see [`ttl`](Self::ttl). Until then it remains usable here, even if the key
+/// store no longer hands it out. [`stale_for_decrypt`](Self::stale_for_decrypt) allows a longer time while the key
+/// store does not answer.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,7 +54,7 @@ impl<P: KeyProvider> CachedKeys<P> {
         }
     }
 
-    /// Sets the time for which a key is kept.
+    /// Sets how long a key is kept.
     #[must_use]
     pub fn ttl(mut self, time: Duration) -> Self {
         self.fresh = time;

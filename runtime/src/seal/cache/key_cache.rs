@@ -18,20 +18,20 @@ use crate::{
     single_flight::SingleFlight,
 };
 
-/// Number of names from which failed look-ups are no longer remembered. Rows name keys, and a writer
-/// of rows can name any key: without a bound, such names would fill the memory.
+/// At this many names, failed look-ups are no longer remembered. Rows name keys, and a writer of rows can name any key:
+/// without a bound, such names would fill the memory.
 const REMEMBERED_NAMES: usize = 1024;
-/// Time for which a "no such key" answer is trusted, and for which a key store that does not answer
-/// is not asked again while an expired key can be used.
+/// How long a "no such key" answer is trusted. Also how long a key store that does not answer is left alone while an
+/// expired key can be used.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// How long the keys of a cache are used, by which clock.
+/// How long the keys of a cache are used, and by what clock.
 #[derive(Clone, Copy)]
 pub(in crate::seal) struct Lifetime<'a> {
     pub(in crate::seal) clock: &'a dyn Clock,
-    /// Time for which a key is used without asking again.
+    /// How long a key is used without asking again.
     pub(in crate::seal) fresh: Duration,
-    /// Further time for which a key is used while the key store does not answer.
+    /// How much longer a key is used while the key store does not answer.
     pub(in crate::seal) stale: Duration,
 }
 
@@ -45,7 +45,7 @@ pub(in crate::seal) struct KeyCache<K, V> {
 
 /// The cached key of one name, and the last failure to fetch it.
 struct CacheEntry<V> {
-    /// The key, and the time at which it was requested from the key store.
+    /// The key, and when it was requested from the key store.
     key: Option<(Arc<V>, Ticks)>,
     /// The error of the last request that failed, and when it was sent.
     failed: Option<(Error, Ticks)>,
@@ -69,8 +69,8 @@ impl<V> Default for CacheEntry<V> {
     }
 }
 
-/// Returns whether less than `span` has passed from `at` to `now`. Returns `false` if `at` is after
-/// `now`, so that a clock that is set back makes no key or failure younger.
+/// Returns whether less than `span` has passed from `at` to `now`. Returns `false` if `at` is after `now`: setting the
+/// clock back must not make a key or failure younger.
 fn is_time_within(at: Ticks, now: Ticks, span: Duration) -> bool {
     let span = i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX);
     let age = now.get() - at.get();
@@ -156,8 +156,8 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
     }
 }
 
-/// Returns a function that tells which entries stay when a name is added: keys within their
-/// lifetime, and recent failures while there are fewer than [`REMEMBERED_NAMES`] names.
+/// Returns a predicate for the entries to keep when a name is added: keys within their lifetime, and recent failures
+/// while there are fewer than [`REMEMBERED_NAMES`] names.
 fn stays_cached<V>(lifetime: Lifetime<'_>) -> impl Fn(&CacheEntry<V>, usize) -> bool {
     let now = lifetime.clock.now();
     let span = lifetime.fresh.saturating_add(lifetime.stale);

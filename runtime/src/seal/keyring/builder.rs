@@ -138,7 +138,7 @@ impl KeyringBuilder {
         root: &RootKey,
         is_current: bool,
     ) -> Self {
-        // A blind token tells the version modulo 4, counted from 1: a version 0 would read as 4.
+        // A blind token holds the version modulo 4, counted from 1. Version 0 would read as 4.
         if version == 0 {
             return self.keep_mistake(scope, "has an index key of version 0, versions begin at 1");
         }

@@ -186,7 +186,7 @@ fn parse(text: &str) -> Result<KeyringBuilder> {
                 ));
             }
         };
-        // The builder keeps its first mistake: asking after each line tells the number of the line.
+        // The builder keeps its first fault. Checking after each line gives the line number.
         if let Some(fault) = &ring.fault {
             return Err(refuse(&format!("is one too many: {}", fault.message())));
         }

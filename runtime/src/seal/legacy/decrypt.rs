@@ -83,7 +83,7 @@ fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> 
             }
             _ => None,
         };
-        // The others are still decrypted, so that the time does not tell which property failed.
+        // Still decrypt the other properties, so timing does not reveal which one failed.
         match text.as_deref().map(|text| std::str::from_utf8(text)) {
             Some(Ok(text)) => plain.put(name, ValueRef::String(text)),
             _ => failed = true,

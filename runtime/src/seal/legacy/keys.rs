@@ -102,7 +102,7 @@ impl LegacyKeys {
         if let Some(key) = self.aes.get(&wrapped.key_id) {
             return unwrap_aes(key, wrapped).ok_or_else(legacy_decrypt_error);
         }
-        // Asked in the order in which they were added; the first that knows the key answers.
+        // Asked in the order they were added. The first one that has the key wins.
         for other in &self.others {
             let unwrapped =
                 other.unwrap(wrapped).await.map_err(|cause| match cause.downcast::<Error>() {

@@ -142,8 +142,8 @@ fn malformed_error() -> Error {
     )
 }
 
-/// Returns the one error for every failure to unwrap the content key or to decrypt with it, except that
-/// the wrapping key is unavailable. One error, so that the cause does not show.
+/// Returns the error for every failure to unwrap the content key or to decrypt with it, except an unavailable wrapping
+/// key. It is always the same, so it does not reveal the cause.
 pub(super) fn legacy_decrypt_error() -> Error {
     Error::seal(
         SealFault::Authentication,

@@ -1,10 +1,10 @@
 //! Reads rows that the Azure Storage libraries for .NET, Java and Python encrypted before 2020
 //! ("client-side encryption", protocol 1.0), for a migration away from that protocol.
 //!
-//! The protocol has no authentication: a writer of the table can change what a row decrypts to, and a
-//! program that tells why a row fails reveals its contents. Therefore all failures after the unwrapping
-//! of the content key are one error, and all properties are decrypted before any is judged. Switch the
-//! feature `legacy-encryption` off when the migration is done.
+//! The protocol has no authentication: a writer of the table can change what a row decrypts to, and a program that
+//! reports why a row fails reveals its contents. For that reason, all failures to unwrap the content key or decrypt
+//! with it give the same error, and all properties are decrypted before any is judged. Disable the feature
+//! `legacy-encryption` once the migration is done.
 
 mod cipher;
 mod metadata;
