@@ -1,4 +1,4 @@
-//! Copies between stores: reads both sides in the order of their keys and writes what differs.
+//! Copies between stores: reads both sides in key order and writes the differences.
 
 use std::{cmp::Ordering, fmt};
 
@@ -19,17 +19,17 @@ use crate::{
     },
 };
 
-/// Differences and refused rows that a report describes, of each table.
+/// The most differences and refused rows that a report describes for each table.
 const DESCRIBED: usize = 100;
 
-/// A copy of tables into another store, which [`Client::copy_to`] makes and which runs when it is awaited.
+/// A copy of tables into another store. [`Client::copy_to`] creates it, and it runs when awaited.
 ///
-/// It reads both stores in the order of the keys and writes the rows that differ. So it needs no record of its
-/// progress: after a failure or a kill the next run reads what is there and writes the rest. If no writer
-/// changes the source any more, a run makes each copied row equal in the target; [`Self::delete_extra`] also
-/// deletes the rows that only the target has.
+/// It reads both stores in key order and writes the rows that differ, so it needs no record of its progress.
+/// After a failure or a kill, the next run compares again and writes the rest. Once no writer changes the
+/// source, a run makes each copied row equal in the target. [`Self::delete_extra`] also deletes rows that
+/// only the target has.
 ///
-/// Rows are copied as they are stored: sealed rows stay sealed, indexes and lists come as rows. Rows of the
+/// Rows are copied as stored: sealed rows stay sealed, and indexes and lists are copied as rows. Rows of the
 /// outbox are not copied, so by default a copy fails while work is open: run a worker first. Values, lists and
 /// rows in blobs are not copied either: copy them first, with `Client::copy_blobs_to`.
 #[must_use = "nothing is copied before it is awaited"]
@@ -52,7 +52,7 @@ impl fmt::Debug for Copy {
     }
 }
 
-/// How far a run of [`Client::copy_to`] is in the table that it copies or verifies now.
+/// The progress of [`Client::copy_to`] in the table that it currently copies or verifies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CopyProgress {
@@ -60,8 +60,7 @@ pub struct CopyProgress {
     pub table: String,
     /// Whether the table is being compared. `false` while its rows are copied.
     pub is_verifying: bool,
-    /// The rows that were read since the copy or the comparison of the table began. A row in both stores counts
-    /// once.
+    /// The rows read since the copy or the verification of this table began. A row in both stores counts once.
     pub rows: u64,
     /// Rows that were written.
     pub written: u64,
@@ -88,13 +87,13 @@ impl CopyReport {
 pub struct TableCopy {
     /// The table.
     pub table: String,
-    /// The rows that were written, because the target did not have the row or had a different one.
+    /// The rows that were written because they were missing or different in the target.
     pub written: RowsDigest,
-    /// The rows of the target that were deleted, because the source has none.
+    /// The rows that were deleted in the target because the source does not have them.
     pub deleted: u64,
-    /// The rows of the library's own (fences, dirty rows, markers) in the source, which are left out.
+    /// The library's own rows in the source (fences, dirty rows, markers), which are not copied.
     pub outbox_rows: u64,
-    /// The rows that the target refused. The first 100 of them are in `errors`.
+    /// The number of rows that the target refused. `errors` describes the first 100.
     pub refused: u64,
     /// The errors of the refused rows.
     pub errors: Vec<Error>,
@@ -102,17 +101,17 @@ pub struct TableCopy {
     pub source: Option<RowsDigest>,
     /// The target's rows at verification, or `None` if the table was not verified.
     pub target: Option<RowsDigest>,
-    /// The rows of the source that the target lacked when the table was verified.
+    /// The number of rows that were missing in the target at verification.
     pub missing: u64,
-    /// The rows of the target that the source lacked when the table was verified.
+    /// The number of rows that only the target had at verification.
     pub extra: u64,
-    /// The rows of both stores that differed when the table was verified.
+    /// The number of rows that differed at verification.
     pub changed: u64,
     /// The number of partitions that differ; 0 if the table was not verified.
     pub different_partitions: u64,
     /// The first 100 partitions that differ.
     pub differences: Vec<PartitionDifference>,
-    /// The requests that were sent to both stores.
+    /// The number of requests to both stores.
     pub requests: u64,
 }
 
@@ -123,8 +122,8 @@ impl TableCopy {
     }
 }
 
-/// A partition that differs between the stores, for example because a writer changed a row after it was copied,
-/// or because the target has rows that the source lacks.
+/// A partition that differs between the stores. A writer may have changed a row after it was copied, or the target
+/// may have rows that the source lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionDifference {
@@ -137,7 +136,7 @@ pub struct PartitionDifference {
 }
 
 impl Client {
-    /// Returns a copy of tables of this store into another one.
+    /// Returns a copy of this store's tables into another store.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -289,8 +288,7 @@ impl Copy {
                     Some(Operation::insert_or_replace(row.without_timestamp_and_etag()))
                 }
                 (None, Some(found)) if self.deletes_extra => {
-                    // Under its ETag: a row that somebody has changed in the target since it was
-                    // read is left.
+                    // Under its ETag: if somebody has changed the row in the target since it was read, it stays.
                     let condition = Condition::for_etag(found.etag());
                     Some(Operation::delete(found.partition_key(), found.row_key(), condition)?)
                 }

@@ -66,8 +66,8 @@ impl<R: BufRead> RecordReader<R> {
                 return Ok(Some(record));
             }
             self.next_line += 1;
-            // Counts the quotes of this line alone: the text of an unclosed quote may have a million
-            // lines, and would be read again for each.
+            // Count the quotes of this line only. An unclosed quote may span a million lines, and counting all of its
+            // text would read it again for each line.
             let quotes = added.iter().filter(|byte| **byte == b'"').count();
             is_open ^= is_quoting && quotes % 2 == 1;
             if !is_open {

@@ -26,21 +26,21 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ImportMode {
-    /// Replaces the row. An import that was interrupted may be repeated as a whole.
+    /// Replaces the row. You can repeat an interrupted import as a whole.
     #[default]
     InsertOrReplace,
-    /// Sets the properties of the line and keeps the row's others.
+    /// Sets the properties in the line and keeps the row's other properties.
     InsertOrMerge,
     /// Refuses the line with `is_conflict`.
     Insert,
 }
 
-/// An import of text into a table, which [`Client::import`] makes.
+/// An import of text into a table. [`Client::import`] creates it.
 ///
-/// Each line becomes one row. Rows are grouped into transactions by partition, which is fastest if the lines
-/// are in the order of the keys, like the lines of an export. Rows with equal keys are written in the order of
-/// their lines. Indexes and lists are rows too, and come with the table that they are in. Import every table of
-/// a type, then run its `check`.
+/// Each line becomes one row. Rows are grouped into transactions by partition. This is fastest if the lines
+/// are in key order, like the lines of an export. Rows with equal keys are written in line order. Indexes and
+/// lists are rows too, and come with the table that holds them. Import every table of a type, then run its
+/// `check`.
 #[must_use = "nothing is written before `from_file` or `read_from`"]
 pub struct Import<'w> {
     client: Client,
@@ -70,11 +70,11 @@ impl fmt::Debug for Import<'_> {
 pub struct ImportProgress {
     /// The last line that was read.
     pub line: u64,
-    /// Bytes of the input that were read.
+    /// The bytes of the input read so far.
     pub bytes: u64,
-    /// Rows that were written.
+    /// The rows written so far.
     pub rows: u64,
-    /// Lines that were set aside.
+    /// The lines set aside so far.
     pub bad: u64,
 }
 
@@ -94,11 +94,11 @@ pub struct ImportReport {
     pub requests: u64,
 }
 
-/// Lines between two reports of progress.
+/// The number of lines between two progress reports.
 const LINES_PER_REPORT: u64 = 10_000;
 
 impl Client {
-    /// Returns an import into a table, which is created if it does not exist.
+    /// Returns an import into a table. The import creates the table if it does not exist.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -131,30 +131,30 @@ impl Client {
 }
 
 impl<'w> Import<'w> {
-    /// Sets the format; [`Format::JsonLines`] by default.
+    /// Sets the format; the default is [`Format::JsonLines`].
     pub fn format(self, format: Format) -> Self {
         Self { format, ..self }
     }
 
-    /// Sets what happens to rows whose keys are taken; they are replaced by default.
+    /// Sets what happens to rows whose keys are taken. By default they are replaced.
     pub fn mode(self, mode: ImportMode) -> Self {
         Self { mode, ..self }
     }
 
-    /// Begins the import at this line and skips all lines before it. The first line has number 1; the
-    /// error of a failed import names the line to go on with.
+    /// Starts at this line and skips all lines before it. The first line has number 1. The error of a failed
+    /// import names the line to continue with.
     pub fn from_line(self, line: u64) -> Self {
         Self { first_line: line, ..self }
     }
 
-    /// Sets how many transactions are sent at once; 16 by default, fewer while the store throttles.
+    /// Sets how many transactions are sent at once. The default is 16; fewer while the store throttles.
     pub fn concurrency(self, transactions: usize) -> Self {
         Self { concurrency: transactions, ..self }
     }
 
-    /// Writes the lines that hold no row, and those whose rows the store refuses, to `aside`, and goes on. By
-    /// default the first such line ends the import. For CSV, the header of the input is written before the
-    /// first of these lines. The lines may be secret: [`NewFile`](super::NewFile) is a file that only this user can read.
+    /// Writes invalid lines, and lines whose rows the store refuses, to `aside` and continues. By default the
+    /// first such line ends the import. For CSV, the input's header is written before the first of these lines.
+    /// The lines may be secret: [`NewFile`](super::NewFile) is a file that only this user can read.
     pub fn skip_bad(self, aside: &'w mut (dyn Write + Send)) -> Self {
         Self { skip_bad: Some(aside), ..self }
     }
@@ -271,19 +271,19 @@ impl<'w> Import<'w> {
     }
 
     /// Returns the error that ends the import after a failure of the store. The error names `line`, the first
-    /// line that was not written because of the failure: a later import goes on there.
+    /// line that was not written because of the failure. A later import continues there.
     ///
-    /// That import does not read the earlier lines whose rows the store has refused. With
-    /// [`skip_bad`](Self::skip_bad) such lines are therefore written to its output first; if that fails,
-    /// returns the error of the output. Without `skip_bad`, returns the error of the first refused line, if
-    /// there is one.
+    /// That import does not read earlier lines again, including those whose rows the store refused. With
+    /// [`skip_bad`](Self::skip_bad), refused lines are therefore written to its output first; if that fails,
+    /// returns the output's error. Without `skip_bad`, returns the error of the first refused line, if there is
+    /// one.
     fn stopped_error(
         &self,
         (line, error): (u64, Error),
         writer: &mut RowWriter,
         bad_lines: &mut BadLines<'_>,
     ) -> Error {
-        // The later lines are read again by the import that goes on.
+        // The import that continues reads the later lines again.
         writer.refused.retain(|(write, _)| write.line < line);
         if let Err(error) = bad_lines.take_refused(writer).and_then(|()| bad_lines.flush_lines()) {
             return error;
@@ -309,8 +309,8 @@ impl<'w> Import<'w> {
     }
 }
 
-/// Takes the lines that hold no row or whose row the store refuses: writes them to `out`, or fails
-/// with the first of them if `out` is `None`.
+/// Handles lines that are invalid or whose rows the store refuses. Writes them to `out`. If `out` is `None`,
+/// fails with the error of the first one.
 struct BadLines<'w> {
     out: Option<&'w mut (dyn Write + Send)>,
     header: Vec<u8>,
@@ -335,8 +335,8 @@ impl BadLines<'_> {
         Ok(())
     }
 
-    /// Handles the lines whose rows the store has refused, and removes them from `writer`. Writes them to
-    /// `out`; fails with the error of the first line if `out` is `None`.
+    /// Handles the lines whose rows the store has refused, and removes them from `writer`. Writes them to `out`.
+    /// If `out` is `None`, fails with the error of the first line.
     fn take_refused(&mut self, writer: &mut RowWriter) -> Result<()> {
         let mut refused = std::mem::take(&mut writer.refused);
         // Groups end in any order.

@@ -114,11 +114,11 @@ impl Write for NewFile {
     }
 }
 
-/// Creates a file as [`NewFile::create`] does, and deletes what earlier attempts at `path` have left. If
-/// `is_resumed` is set, returns the longest of these files instead of a new one. Leaves a file alone that another
-/// process writes, that has another owner, or that is a link.
+/// Creates a file as [`NewFile::create`] does, and deletes files of earlier attempts at `path`. If `is_resumed` is
+/// set, returns the longest of these files instead of a new one. Leaves a file alone if another process writes
+/// it, if it has another owner, or if it is a link.
 ///
-/// The file stays under its random name if it is dropped before it is finished and has contents.
+/// If the file has contents and is dropped before it is finished, it stays under its random name.
 pub(super) fn create_or_resume(path: &Path, is_resumed: bool) -> Result<NewFile> {
     let new = NewFile::create(path)?;
     // Held until the file is closed. It shows other attempts that this one is running. Some file systems have

@@ -178,7 +178,7 @@ impl RowWriter {
         let partition_key = group.first().map(|first| first.row().partition_key().to_owned());
         self.running_partitions.extend(partition_key);
         let (store, table) = (self.store.clone(), self.table.clone());
-        // Not in tasks of their own: a store in a file commits at once what arrives together.
+        // Not spawned as tasks: the embedded store commits together what arrives together.
         self.running.push(Box::pin(write_group(store, table, group)));
         Ok(())
     }

@@ -12,8 +12,8 @@ use tracing::Instrument;
 
 use crate::backend::BoxFuture;
 
-/// Work that runs as a task of its own if the caller is in a runtime of tokio. Outside of a runtime the work
-/// advances only while it is awaited. Dropping this value ends the work.
+/// Work that runs in its own task if the caller is in a tokio runtime. Outside of a runtime, it advances only
+/// while it is awaited. Dropping this value ends the work.
 pub(crate) enum TaskOrFuture<T> {
     Task(JoinHandle<T>),
     Own(BoxFuture<'static, T>),

@@ -21,7 +21,7 @@ use crate::{
 
 /// The most bytes of a message's text.
 const MAX_TEXT: usize = 64 * 1024;
-/// The most bytes of a body, whose base64 is the text: 48 KiB.
+/// The most bytes of a body: 48 KiB. The text is its base64.
 const MAX_BODY: usize = MAX_TEXT / 4 * 3;
 /// The most messages that one request receives.
 const MAX_RECEIVED: usize = 32;
@@ -56,13 +56,12 @@ pub struct AzureQueue {
 }
 
 impl AzureQueue {
-    /// Creates a client of the queue `name` in the account of `options`, without a request. Does
-    /// not create the queue; the first message does. Requests that fail with a transient error are
-    /// repeated.
+    /// Creates a client for the queue `name` in the account of `options`, without sending a request. The first
+    /// message creates the queue. Requests that fail with a transient error are repeated.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for an invalid name, or for options without the address of the queues.
+    /// `is_invalid` for an invalid name, or for options without a queue endpoint.
     pub fn new(options: AzureOptions, name: impl Into<String>) -> Result<Self> {
         Self::new_with_retry_policy(AzureQueues::new(options)?, name.into(), RetryPolicy::default())
     }
@@ -80,7 +79,7 @@ impl AzureQueue {
         Ok(Self { queues, retry, name, poison })
     }
 
-    /// Sends a request, and repeats it if it was certainly not carried out.
+    /// Sends a request. Repeats it if the service certainly did not carry it out.
     async fn with_retry<'a, T>(&self, request: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
         self.retry.retry_non_backend_read(request).await
     }
@@ -198,7 +197,7 @@ impl AzureQueue {
 
     /// Moves a poison message back to the queue: receives poison messages until it finds the message.
     async fn requeue_poison(&self, poison: &Poison) -> Result<()> {
-        // The service can only receive messages in its own order, so the others are taken and given
+        // The service returns messages only in its own order, so this takes other messages and gives them
         // back.
         let mut others = Vec::new();
         let mut found = None;
@@ -217,8 +216,7 @@ impl AzureQueue {
         }
         let done = match &found {
             Some(found) => {
-                // Added before it is deleted: a crash in between leaves it twice and never loses
-                // it.
+                // Add before deleting: a crash in between leaves the message twice and never loses it.
                 let put = self.put_text(&self.name, &original_text(found)?, Duration::ZERO).await;
                 match put {
                     Ok(_) => self.delete_from(&self.poison, found).await,

@@ -13,9 +13,9 @@ use crate::{
 
 /// A queue of typed messages: types that derive [`Message`](macro@crate::Message).
 ///
-/// Cheap to clone. [`Client::queue`](crate::Client::queue) keeps the messages in the client's own
-/// store, [`over`](Self::over) in any [`Queue`]. [`Worker::queue`](crate::Worker)
-/// delivers them to handlers.
+/// Clones are cheap. [`Client::queue`](crate::Client::queue) keeps the messages in the client's own store;
+/// [`over`](Self::over) accepts any [`Queue`]. [`Worker::queue`](crate::Worker) delivers the messages to
+/// handlers.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -48,9 +48,9 @@ pub struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// Sends and receives typed messages through `queue`, without keys: messages are sent unsigned.
-    /// Workers that have keys refuse them unless their type is declared `unauthenticated`.
-    /// [`Client::queue_over`](crate::Client::queue_over) signs with the keys of a client.
+    /// Sends and receives typed messages through `queue`, without keys. Messages are sent unsigned. Workers with
+    /// keys refuse them unless their type is declared `unauthenticated`. Use
+    /// [`Client::queue_over`](crate::Client::queue_over) to sign with the keys of a client.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

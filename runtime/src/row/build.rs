@@ -79,7 +79,7 @@ impl RowBuilder {
         self.bytes.extend_from_slice(properties);
     }
 
-    /// Reserves exactly this many bytes for properties, so that the row is allocated once.
+    /// Reserves exactly this many bytes for properties. The row is then allocated once.
     pub(crate) fn reserve_bytes(&mut self, bytes: usize) {
         self.bytes.reserve_exact(bytes);
     }

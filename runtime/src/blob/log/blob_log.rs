@@ -15,12 +15,12 @@ use super::{
 };
 use crate::{error::Result, random::RandomSource};
 
-/// A log in blobs: for each hour a folder of blobs, in each blob one line for each record. Made by
+/// A log in blobs. Each hour is a folder of blobs, and each blob holds one line per record. Create it with
 /// `Client::blob_log`.
 ///
-/// A table suits a log badly: with a partition for each hour, one partition takes all writes; with
-/// one for each source, a query for a time span reads all partitions. Blobs are written in large
-/// pieces, and a time span takes only a few of them.
+/// Tables are a poor fit for logs. With one partition per hour, a single partition takes all writes. With one
+/// per source, a query for a time span reads all partitions. Blobs are written in large pieces, and a time
+/// span takes only a few of them.
 ///
 /// ```
 /// # use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! Defines [`Flush`], which says when a writer stores its records.
+//! Defines [`Flush`], which controls when a writer stores its records.
 
 use std::time::Duration;
 
-/// When a [`LogWriter`](crate::LogWriter) stores the records that are appended.
+/// Controls when a [`LogWriter`](crate::LogWriter) stores appended records.
 ///
-/// Each flush is one request for each hour among its records. What was appended since the last flush
-/// is lost if the process ends, so the limits below are also the most that can be lost.
+/// Each flush is one request for each hour among its records. If the process ends, records that are not stored
+/// yet are lost: at most two buffers, one being filled and one being stored.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Flush {
     pub(super) limits: Option<BufferLimits>,
 }
 
-/// The limits of a buffer. A buffer that reached one of them is stored.
+/// The limits of a buffer. A buffer is stored when it reaches any limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BufferLimits {
     pub(super) bytes: usize,
@@ -29,8 +29,8 @@ pub(super) struct BufferLimits {
 }
 
 impl Flush {
-    /// Stores each record before `append` returns: one request and one blob for a record. Nothing
-    /// that was appended is lost.
+    /// Stores each record before `append` returns: one request and one blob per record. Appended records are
+    /// never lost.
     ///
     /// ```
     /// use entable::Flush;
@@ -42,8 +42,7 @@ impl Flush {
         Self { limits: None }
     }
 
-    /// Stores records together: when they have 4 MiB, or are 100,000, or when the oldest was
-    /// appended 30 s ago.
+    /// Stores records together, once they reach 4 MiB or 100,000 records, or once the oldest is 30 s old.
     ///
     /// ```
     /// use entable::Flush;

@@ -80,12 +80,12 @@ impl LogReader {
         self
     }
 
-    /// Returns the records as a stream: hour by hour, in an hour blob by blob, in a blob by time.
-    /// Blobs of several writers, and of records that came late, overlap in time.
+    /// Returns the records as a stream, ordered by hour, then by blob, then by time within the blob. Blobs of
+    /// several writers, and of late records, overlap in time.
     ///
-    /// A damaged line gives an `is_corrupt` error item, whose source is a [`DamagedLine`]. A blob
-    /// that was deleted meanwhile gives an `is_not_found` error item. After both, the rest of that
-    /// blob is skipped and the next blobs follow. The error of any other request is the last item.
+    /// A damaged line gives an `is_corrupt` error item with a [`DamagedLine`] as its source. A blob that was
+    /// deleted during the read gives an `is_not_found` error item. In both cases, the rest of that blob is
+    /// skipped and the next blobs follow. The error of any other request is the last item.
     ///
     /// Costs one list for each whole month, each further whole day and each further hour of the window, and at
     /// most one read of each blob. A window of more than 24 such folders costs one list more, and none for years

@@ -88,7 +88,7 @@ pub(super) async fn store_part(
                 }
                 return Err(error);
             }
-            // A blob that is gone again was another's: ours is deleted by nobody before it is known.
+            // If the blob is gone again, it was another writer's: nobody deletes ours before it is known.
             PutAnswer::Taken => find_blob_owner(source, part, number, was_lost)
                 .await
                 .map(|owner| owner.unwrap_or(Owner::Another)),
@@ -133,11 +133,11 @@ enum Owner {
     Another,
 }
 
-/// Finds out whose the blob of that number is; returns `None` if there is none. `was_lost`: a put of
-/// this part may have created it.
+/// Finds out who wrote the blob with that number. Returns `None` if there is none. `was_lost` means that a put
+/// of this part may have created it.
 ///
-/// It asks although a taken number usually is another writer's: the store's client may itself have
-/// sent the put twice.
+/// Asks even though a taken number usually belongs to another writer: the store's client may itself have sent
+/// the put twice.
 async fn find_blob_owner(
     source: &LogBlobs,
     part: &HourLines,

@@ -24,9 +24,8 @@ use crate::{
 
 /// Appends records to a [`BlobLog`](crate::BlobLog). Clones share their buffers.
 ///
-/// A buffered writer has two buffers: one is filled while the other is stored. It never stores a
-/// record twice, even if an answer of the store is lost. If a store fails, the records stay in the
-/// writer and are stored with the next flush.
+/// A buffered writer fills one buffer while it stores the other. It never stores a record twice, even if an
+/// answer of the store is lost. If a store fails, the writer keeps the records for the next flush.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -149,14 +148,14 @@ impl LogWriter {
         self.flush().await
     }
 
-    /// Stores one record as a blob of its own.
+    /// Stores one record as its own blob.
     async fn store_alone(&self, record: &LogRecord) -> Result<()> {
         let shared = self.shared.clone();
         shared.lock_state().check_open()?;
         let mut buffer = UnstoredLines::default();
         buffer.push(record)?;
         let parts = buffer.into_parts(&shared.source.random.random_id());
-        // A task of its own: a caller that stops waiting does not end a put in the middle.
+        // Spawned: a caller that stops waiting must not interrupt a put.
         let storing = tokio::spawn(async move {
             for mut part in parts {
                 let stored = store_part(&shared.source, &shared.numbers, &mut part).await;

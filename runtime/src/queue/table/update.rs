@@ -34,8 +34,8 @@ enum Outcome {
 }
 
 impl TableQueue {
-    /// Hides a received message for `visibility` from now, with a new body if one is given. Fails
-    /// with `is_lease_lost` if another receiver has received or deleted the message meanwhile.
+    /// Hides a received message for `visibility` from now, with a new body if one is given. Fails with
+    /// `is_lease_lost` if another receiver received or deleted the message in the meantime.
     pub(crate) async fn extend_message(
         &self,
         received: &mut Received,
@@ -54,7 +54,7 @@ impl TableQueue {
         let hidden_ticks = duration_ticks(visibility);
         let row = message.queued_row(Visibility { due, hidden_ticks, holder: &holder })?;
         let row_key = message.row_key(due);
-        // One transaction: the message is never in two rows and never in none.
+        // One transaction: the message is always in exactly one row.
         let change = vec![receipt.delete_operation()?, Operation::insert(row)];
         let etag = match self.apply_as_holder(received, &receipt, change).await? {
             Some(etag) => Some(etag),
@@ -70,15 +70,15 @@ impl TableQueue {
         Ok(())
     }
 
-    /// Deletes a received message. Fails with `is_lease_lost` if another receiver has received or
-    /// deleted the message meanwhile.
+    /// Deletes a received message. Fails with `is_lease_lost` if another receiver received or deleted the message
+    /// in the meantime.
     pub(crate) async fn delete_message(&self, received: &Received) -> Result<()> {
         let receipt = PopReceipt::parse(received.receipt())?;
         self.apply_as_holder(received, &receipt, vec![receipt.delete_operation()?]).await.map(drop)
     }
 
-    /// Moves a received message to the poison messages and stores `reason` with it. Fails with
-    /// `is_lease_lost` if another receiver has received or deleted the message meanwhile.
+    /// Moves a received message to the poison messages and stores `reason` with it. Fails with `is_lease_lost` if
+    /// another receiver received or deleted the message in the meantime.
     pub(crate) async fn move_to_poison(&self, received: &Received, reason: &str) -> Result<()> {
         let receipt = PopReceipt::parse(received.receipt())?;
         let message =
