@@ -59,6 +59,7 @@ fn a_bag_holds_no_name_of_the_library() {
         "SrcF",
         "EntableMoving",
         "EntableMovedBy",
+        "EntableMovingToEmail",
         "EntitySeal",
     ] {
         let mut more = Bag::new();

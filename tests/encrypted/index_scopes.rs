@@ -415,6 +415,39 @@ async fn queries_by_tokens_find_nothing_in_a_shredded_scope() {
     assert!(error.is_decrypt() || error.is_key_unavailable(), "{error}");
 }
 
+/// A move to another tenant needs the index keys of both, and of the scopes of copies elsewhere.
+#[tokio::test(start_paused = true)]
+async fn a_move_makes_the_tokens_of_the_scope_that_it_goes_to() {
+    let people = people(keys(None)).await;
+    let mut one = people.insert(&person("t-a", 1)).await.unwrap();
+    settle(&people).await;
+    let error = {
+        one.tenant = "t-n".into();
+        people.move_to(&one, &people).await.map(drop).unwrap_err()
+    };
+    assert!(error.is_key_unavailable(), "{error}");
+    one.tenant = "t-b".into();
+    people.move_to(&one, &people).await.unwrap().wait().await.unwrap();
+    settle(&people).await;
+    let rows = stored(&people).await;
+    let ssn = token(103, "Ssn", ValueRef::String("123"));
+    assert!(rows.contains_key(&("t-b".to_owned(), format!("ssn_{ssn}"))), "{rows:?}");
+    assert!(
+        !rows
+            .keys()
+            .any(|(partition_key, row_key)| partition_key == "t-a" && !row_key.starts_with("~e"))
+    );
+    assert!(people.get(by_ssn("t-a")).await.unwrap().is_none());
+    let found = people.get(by_ssn("t-b")).await.unwrap().unwrap();
+    assert_eq!(*found, *one);
+    let by_email = people.get(Person::by_email().email("1@t-a")).await.unwrap().unwrap();
+    assert_eq!(*by_email, *one);
+    let taken = Person { email: "1@t-a".into(), ..person("t-a", 2) };
+    let error = people.insert(&taken).await.unwrap_err();
+    assert_eq!(error.holder(), Some(("t-b", "e_0001")), "{error}");
+    assert!(people.check().await.unwrap().is_clean());
+}
+
 /// A tenant that is gone takes no other out of a list that they share.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(

@@ -33,6 +33,7 @@ mod lists;
 mod load;
 mod lost;
 mod messages;
+mod moved_tokens;
 mod moves;
 mod mutations;
 mod registrations;

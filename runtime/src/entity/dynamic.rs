@@ -199,7 +199,7 @@ impl DynamicEntity {
     }
 
     /// Allows this entity to be written with names that belong to the library: the properties `EntitySeal`,
-    /// `EntableMoving`, `EntableMovedBy`, `Src`, `SrcP`, `SrcR`, `SrcT`, `SrcC` and `SrcF`, and RowKeys that begin
+    /// `EntableMovedBy`, all that begin with `EntableMoving`, `Src`, `SrcP`, `SrcR`, `SrcT`, `SrcC` and `SrcF`, and RowKeys that begin
     /// with `~e`. By default such names are refused, because names from a program's input must not pass for the
     /// library's own. You can write such properties back without this call if they were read and not changed, even
     /// to another table. The same is true of rows that were read with such a RowKey.

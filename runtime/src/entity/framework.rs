@@ -19,6 +19,9 @@ pub(crate) const MOVING: &str = "EntableMoving";
 /// The property of a row that was inserted by a move: a JSON list with the id of the move, the source's table
 /// and keys, and the source's ETag when it was copied.
 pub(crate) const MOVED_BY: &str = "EntableMovedBy";
+/// The beginning of the names of properties in the source of a move, before the property's own name: the
+/// values that the entity will have at the target.
+pub(crate) const MOVED_VALUE: &str = "EntableMovingTo";
 
 /// The properties that the library writes into remote copies. They contain the primary that a copy belongs to
 /// and the state of the copy. `remote_copy.rs` describes each.
@@ -36,7 +39,12 @@ pub(crate) fn framework_type_of(row: &Row) -> Result<Option<&str>> {
     })
 }
 
-/// Returns whether the library writes a property of exactly this name into rows of entities.
+/// Returns whether the library writes a property of this name into rows of entities.
 pub(crate) fn is_framework_property(name: &str) -> bool {
-    matches!(name, SEAL | MOVING | MOVED_BY) || OWNER.contains(&name)
+    name == SEAL || is_move_property(name) || OWNER.contains(&name)
+}
+
+/// Returns whether a property belongs to the source or the target of a move, and to no field.
+pub(crate) fn is_move_property(name: &str) -> bool {
+    name == MOVING || name == MOVED_BY || name.starts_with(MOVED_VALUE)
 }

@@ -51,7 +51,9 @@ pub use column::{Column, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
 pub use flattened::{Flattened, FlattenedField, InnerColumn};
 pub use framework::SEAL;
-pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, TYPE_NAME, is_framework_property};
+pub(crate) use framework::{
+    MOVED_BY, MOVED_VALUE, MOVING, RESERVED, TYPE_NAME, is_framework_property, is_move_property,
+};
 pub use into_point::IntoPoint;
 pub(crate) use into_point::own_row;
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, InBlob, Json, Plain};

@@ -3,7 +3,7 @@
 
 use super::{
     ColumnSchema, EntityRows, RowVersion, Schema,
-    framework::{MOVED_BY, MOVING, OWNER, SEAL, is_framework_property},
+    framework::{OWNER, SEAL, is_framework_property, is_move_property},
 };
 use crate::{
     edm::{Value, ValueRef},
@@ -131,8 +131,7 @@ impl Schema {
 
     /// Returns whether any version declares the property, or the library writes it.
     fn is_declared(&'static self, name: &str) -> bool {
-        name == MOVING
-            || name == MOVED_BY
+        is_move_property(name)
             // Only remote copies have these properties. Otherwise an entity may have fields of these names.
             || OWNER.contains(&name) && self.has_remote_family()
             || self.versions().any(|schema| {

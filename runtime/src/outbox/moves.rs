@@ -15,7 +15,7 @@ use crate::{
     error::{Error, ErrorKind, Result, RetryChance, SealFault},
     guard::Guard,
     plan::{
-        Change, Effect,
+        Change, Effect, TokenMaker,
         move_mark::move_id,
         moves::{
             MoveMessage, MoveOrigin, delete_source, insert_target, plan_mark_removal, remove_mark,
@@ -374,6 +374,14 @@ impl MoveJob<'_> {
         decrypt_primary(&self.outbox.store, self.table, source, self.schema).await
     }
 
+    /// Calls `plan` with the maker of the blind tokens in the keys of the entity's rows, and again after it
+    /// has fetched index keys that the maker lacked.
+    async fn plan_with_tokens<T>(&self, plan: impl Fn(&TokenMaker) -> Result<T>) -> Result<T> {
+        let store = &self.outbox.store;
+        let tokens = store.token_maker_of_type(self.schema).await?;
+        store.run_with_index_keys(&tokens, || plan(&tokens)).await
+    }
+
     async fn commit(
         &self,
         deadline: &WriteDeadline,
@@ -397,8 +405,8 @@ impl MoveJob<'_> {
         let MoveMessage { to_table, to_partition, to_row, .. } = self.message;
         let from = self.source_address().to_owned();
         let arrival = MoveOrigin { id: self.id.to_owned(), from };
-        let effect = insert_target(self.schema, source, self.message, &arrival)
-            .map_err(TargetError::Refused)?;
+        let plan = |tokens: &_| insert_target(self.schema, source, self.message, &arrival, tokens);
+        let effect = self.plan_with_tokens(plan).await.map_err(TargetError::of_plan)?;
         let mut extra_rows =
             ExtraRows { partition_key: to_partition.clone(), ..ExtraRows::default() };
         extra_rows.from = Some(arrival.from.clone());
@@ -435,7 +443,10 @@ impl MoveJob<'_> {
             // It was deleted at the target after its arrival, and must not come back.
             return Ok(());
         };
-        match update_inserted_target(self.schema, source, &target, self.message, &arrival)? {
+        let (schema, message) = (self.schema, self.message);
+        let plan =
+            |tokens: &_| update_inserted_target(schema, source, &target, message, &arrival, tokens);
+        match self.plan_with_tokens(plan).await? {
             None => Ok(()),
             Some(effect) => self
                 .commit(deadline, to_table, effect, &ExtraRows::default())
@@ -447,7 +458,8 @@ impl MoveJob<'_> {
     /// Deletes the entity at the source under the ETag of `source`, the version that was written to the target.
     async fn delete_source(&self, deadline: &WriteDeadline, source: &Row) -> Result<()> {
         let source = self.outbox.guards.keep_etag_if_guarded(Guard::LeaveVersion, source.clone());
-        let effect = delete_source(self.schema, &source)?;
+        let plan = |tokens: &_| delete_source(self.schema, &source, tokens);
+        let effect = self.plan_with_tokens(plan).await?;
         self.commit(deadline, self.table, effect, &ExtraRows::default()).await
     }
 }
@@ -479,6 +491,16 @@ enum TargetError {
     Refused(Error),
     /// The write failed, but another attempt may succeed.
     Failed(Error),
+}
+
+impl TargetError {
+    /// A key for the tokens in the target's keys may come back; what cannot be planned never can.
+    fn of_plan(error: Error) -> Self {
+        match error.is_key_unavailable() {
+            true => Self::Failed(error),
+            false => Self::Refused(error),
+        }
+    }
 }
 
 impl From<Error> for TargetError {

@@ -8,8 +8,8 @@ use crate::{
     row::Row,
 };
 
-/// Returns whether a property marks a row in a move.
-pub(crate) fn is_move_property(name: &str) -> bool {
+/// Returns whether a property marks a row in a move, and is no value of the entity.
+pub(crate) fn is_move_mark(name: &str) -> bool {
     name == MOVING || name == MOVED_BY
 }
 

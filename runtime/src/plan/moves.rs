@@ -7,13 +7,13 @@ use super::{effect::Effect, move_mark::refuse_moving, tokens::TokenMaker};
 use crate::{
     address::{RowAddress, TableCase},
     batch::{Condition, Operation},
-    edm::{Ticks, Value, ValueRef},
+    edm::{Value, ValueRef},
     entity::{
-        EntityRows, MOVED_BY, MOVING, Message, Recognition, RowSource, Schema, Stored, TableEntity,
-        dated::DatedTables, lossy_write_error, read_any_version,
+        EntityRows, MOVED_BY, MOVED_VALUE, MOVING, Message, Recognition, RowSource, Schema, Stored,
+        TableEntity, is_move_property, lossy_write_error, read_any_version,
     },
-    error::{Error, ErrorKind, Result},
-    row::Row,
+    error::{Error, ErrorKind, Result, SealFault},
+    row::{Row, property_name_from_utf8},
 };
 
 /// The message with which a worker finishes a move. It is stored in the source's partition.
@@ -25,10 +25,6 @@ pub(crate) struct MoveMessage {
     pub(crate) to_table: String,
     pub(crate) to_partition: String,
     pub(crate) to_row: String,
-    /// The entity's new time in another dated table, in ticks. `None` if the keys contain the time, if the period
-    /// stays the same, and for an entity without dated tables or with a seal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) to_time: Option<i64>,
 }
 
 impl Message for MoveMessage {
@@ -71,26 +67,44 @@ impl MoveOrigin {
     }
 }
 
-/// Returns the row with another time in the property that determines its table.
-fn row_with_time(row: &Row, dated: &DatedTables, time: Ticks) -> Result<Row> {
-    row.with_values(&[(dated.property, Value::DateTime(time))])
-}
+/// A property that the entity has with another value at the target.
+type MovedValue = (&'static str, Value);
 
-/// Returns the new time of an entity that moves to another dated table, if the keys do not contain the time. A seal
-/// covers the time, but not the message that carries it.
-fn time_in_new_table(schema: &Schema, row: &Row, wanted: &Row) -> Result<Option<Ticks>> {
-    let Some(dated) = schema.dated.as_ref().filter(|_| !schema.sealed) else { return Ok(None) };
-    match (row.get(dated.property)?, wanted.get(dated.property)?) {
-        (Some(ValueRef::DateTime(from)), Some(ValueRef::DateTime(to)))
-            if dated.period_at(from) != dated.period_at(to) =>
-        {
-            Ok(Some(to))
+/// Returns the fields that keys of primaries are made of.
+fn key_fields(schema: &Schema) -> Result<Vec<&'static str>> {
+    let family = schema.primary()?;
+    let mut names: Vec<&'static str> = Vec::new();
+    for part in family.partition.parts().chain(family.row.parts()) {
+        if !names.contains(&part.field) {
+            names.push(part.field);
         }
-        _ => Ok(None),
     }
+    Ok(names)
 }
 
-/// Returns the row with these keys, without the property that marks the source of a move. If `own` is given, sets
+/// Returns the properties that a move changes: those that the target's keys are made of, but cannot be read
+/// back from, such as `{email:hmac}` and `{email:lower}`, and the time of another dated table.
+fn moved_values(schema: &Schema, before: &Row, wanted: &Row) -> Result<Vec<MovedValue>> {
+    let mut names = key_fields(schema)?;
+    if let Some(dated) = &schema.dated
+        && let (Some(ValueRef::DateTime(from)), Some(ValueRef::DateTime(to))) =
+            (before.get(dated.property)?, wanted.get(dated.property)?)
+        && dated.period_at(from) != dated.period_at(to)
+        && !names.contains(&dated.property)
+    {
+        names.push(dated.property);
+    }
+    let mut changed = Vec::new();
+    for name in names {
+        let value = wanted.get(name)?;
+        if let Some(value) = value.filter(|_| before.get(name).is_ok_and(|old| old != value)) {
+            changed.push((name, value.to_value()));
+        }
+    }
+    Ok(changed)
+}
+
+/// Returns the row with these keys, without the properties that mark the source of a move. If `own` is given, sets
 /// the property with this name to this value, which marks the source or the target.
 fn with_move_mark(
     row: &Row,
@@ -100,17 +114,66 @@ fn with_move_mark(
 ) -> Result<Row> {
     let mut built = Row::build(partition_key, row_key);
     let mut properties = row.properties();
+    // `MOVED_BY` stays on a row that moves again, because its earlier move may not be over.
+    let is_arriving = own.is_some_and(|(own, _)| own == MOVED_BY);
+    let is_left_out = |name: &str| is_move_property(name) && (name != MOVED_BY || is_arriving);
     while let Some((name, value)) = properties.next()? {
-        // Keep `MOVED_BY` on a row that moves again, because its earlier move may not have finished.
-        let is_arriving = own.is_some_and(|(own, _)| own == MOVED_BY);
-        if name != MOVING.as_bytes() && !(is_arriving && name == MOVED_BY.as_bytes()) {
-            built.put(&String::from_utf8_lossy(name), value);
+        let name = property_name_from_utf8(name)?;
+        if !is_left_out(name) {
+            built.put(name, value);
         }
     }
     if let Some((name, id)) = own {
         built.put(name, ValueRef::String(id));
     }
-    Ok(built.finish()?.inherit_encrypted_names_of(row))
+    let encrypted = row.encrypted_names().iter().filter(|name| !is_left_out(name)).cloned();
+    Ok(built.finish()?.with_encrypted_names(encrypted))
+}
+
+/// Returns the marked source with the values that the entity has at the target. They are stored like the
+/// row's own: encrypted if `is_secret` says so, and covered by a seal.
+// In the row and not in the message: so they have the protection of the entity's own values, and the move's
+// code covers those that are encrypted.
+fn with_moved_values(
+    marked: Row,
+    values: &[MovedValue],
+    is_secret: impl Fn(&str) -> bool,
+) -> Result<Row> {
+    if values.is_empty() {
+        return Ok(marked);
+    }
+    let named = values.iter().map(|(name, value)| ([MOVED_VALUE, name].concat(), value.clone()));
+    let named: Vec<(String, Value)> = named.collect();
+    let put: Vec<_> = named.iter().map(|(name, value)| (&**name, value.clone())).collect();
+    let secret = values.iter().zip(&named).filter(|((own, _), _)| is_secret(own));
+    let secret = secret.map(|(_, (name, _))| name.as_str().into());
+    let encrypted: Vec<Box<str>> = marked.encrypted_names().iter().cloned().chain(secret).collect();
+    Ok(marked.with_values(&put)?.with_encrypted_names(encrypted))
+}
+
+/// Returns the values that [`with_moved_values`] put into the source.
+///
+/// # Errors
+///
+/// Fails with `is_decrypt` for a value that no move puts there, or that is not encrypted as its field is.
+// Otherwise whoever can write the table could have a worker encrypt a value of their choice.
+fn values_at_target(schema: &Schema, source: &Row) -> Result<Vec<(String, Value)>> {
+    let (mut values, key_fields) = (Vec::new(), key_fields(schema)?);
+    let mut properties = source.properties();
+    while let Some((name, value)) = properties.next()? {
+        let name = property_name_from_utf8(name)?;
+        let Some(own) = name.strip_prefix(MOVED_VALUE) else { continue };
+        let is_movable = key_fields.contains(&own)
+            || schema.dated.as_ref().is_some_and(|dated| dated.property == own);
+        let is_encrypted = || source.encrypted_names().iter().any(|known| **known == *name);
+        if !is_movable || schema.sealed_column(own).is_some() && !is_encrypted() {
+            let message =
+                "a value of the moving entity was not written by the program that moves it";
+            return Err(Error::seal(SealFault::Authentication, message).in_property(name));
+        }
+        values.push((own.to_owned(), value.to_value()));
+    }
+    Ok(values)
 }
 
 fn etag_condition(row: &Row) -> Condition {
@@ -122,18 +185,23 @@ fn primary_only(schema: &'static Schema, operation: Operation) -> Effect {
     Effect::on_primary(Some(schema), operation, None)
 }
 
-/// Plans the first step of a move: marks the source as moving, which keeps typed writers away.
+/// Plans the first step of a move: marks the source as moving, which keeps typed writers away. `tokens` makes
+/// the blind tokens in the target's keys. `is_secret` returns whether this client encrypts a property that the type does
+/// not declare as encrypted.
 ///
 /// # Errors
 ///
 /// Fails with `is_invalid` if the entity cannot be moved, or if the caller changed fields other than key fields and
 /// the time that determines a dated table. Fails with `is_refused_by_move` if the entity is already moving, with
 /// `is_lossy` if it has an undeclared encrypted value that this program cannot decrypt, and with
-/// `is_precondition_failed` if its ETag is unknown.
+/// `is_precondition_failed` if its ETag is unknown. Fails with `is_key_unavailable` if the target's keys need a blind
+/// token that cannot be made.
 pub(crate) fn mark_moving<E: TableEntity>(
     stored: &Stored<E>,
     to_table: &str,
     id: &str,
+    tokens: &TokenMaker,
+    is_secret: impl Fn(&Row, &str) -> bool,
 ) -> Result<(Effect, MoveMessage)> {
     let row = stored.row();
     let place = |error: Error| error.at_keys(row.partition_key(), row.row_key());
@@ -141,41 +209,49 @@ pub(crate) fn mark_moving<E: TableEntity>(
     // A copy does not contain its primary's ETag, under which the source is marked.
     if !matches!(stored.source(), RowSource::Primary) {
         return refused(
-            "an entity is moved as it was read through its own keys, not through an index, and not under an ETag alone",
-        );
-    }
-    if E::SCHEMA.has_key_tokens() {
-        return refused(
-            "an entity with `{..:hmac}` in its keys is not moved; insert it where it belongs, then delete it here",
+            "an entity is moved as it was read through its own keys, not through an index, and not under an ETag alone: read it with `get(stored.point())`, change it and move it",
         );
     }
     refuse_moving(row)?;
     if let Some(property) = E::SCHEMA.unknown_of(row)?.first_undecrypted_name() {
         return Err(place(lossy_write_error(property)));
     }
+    let family = E::SCHEMA.primary()?;
     let wanted = (**stored).to_row().map_err(place)?;
-    let to_time = time_in_new_table(E::SCHEMA, row, &wanted)?;
-    let mut arrived = with_move_mark(row, wanted.partition_key(), wanted.row_key(), None)?;
-    if let (Some(dated), Some(time)) = (&E::SCHEMA.dated, to_time) {
-        arrived = row_with_time(&arrived, dated, time)?;
-    }
-    // Undeclared properties, such as `MOVED_BY`, are carried along.
-    let entity = E::SCHEMA.primary().and_then(|family| read_any_version::<E>(&arrived, family));
-    let carried = entity.and_then(|entity| entity.to_row()).map_err(place)?;
-    if !carried.has_same_content(&wanted) {
+    let before = read_any_version::<E>(row, family).and_then(|entity| entity.to_row());
+    let values = moved_values(E::SCHEMA, &before.map_err(place)?, &wanted)?;
+    if !values.is_empty() && !E::SCHEMA.is_current_primary(row)? {
         return refused(
-            "a move changes nothing but the fields that the keys hold and the time that names a dated table; write other changes with `replace` first",
+            "the entity is stored in an older version, which may name the changed fields otherwise: write it as it is with `replace`, then change it and move it",
         );
+    }
+    let rows = EntityRows::from_primary_only(wanted.clone());
+    let at = tokens.fill_key_tokens_of_rows(E::SCHEMA, rows).map_err(place)?.primary;
+    let arrived =
+        with_move_mark(row, at.partition_key(), at.row_key(), None)?.with_values(&values)?;
+    // Properties that the entity does not declare, such as `MOVED_BY`, are carried along.
+    let carried = read_any_version::<E>(&arrived, family).and_then(|entity| entity.to_row());
+    if !carried.map_err(place)?.has_same_content(&wanted) {
+        return refused(
+            "a move changes nothing but the fields that the keys hold and the time that names a dated table; write other changes with `replace` first, then change the keys and move it",
+        );
+    }
+    if E::SCHEMA.has_key_tokens() {
+        // Before the source is locked: where a token of the target's rows cannot be made, nothing arrives.
+        derive_moving_rows(E::SCHEMA, &arrived, tokens).map_err(place)?;
     }
     let message = MoveMessage {
         entity_type: E::SCHEMA.entity_type.to_owned(),
         row_key: row.row_key().to_owned(),
         to_table: to_table.to_owned(),
-        to_partition: wanted.partition_key().to_owned(),
-        to_row: wanted.row_key().to_owned(),
-        to_time: to_time.map(Ticks::get),
+        to_partition: at.partition_key().to_owned(),
+        to_row: at.row_key().to_owned(),
     };
     let marked = with_move_mark(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
+    let marked = with_moved_values(marked, &values, |name| {
+        let is_marked = || row.encrypted_names().iter().any(|known| **known == *name);
+        E::SCHEMA.sealed_column(name).is_some() || is_marked() || is_secret(&arrived, name)
+    })?;
     let mark = Operation::replace(marked, Condition::unchanged(row)?);
     Ok((primary_only(E::SCHEMA, mark), message))
 }
@@ -190,24 +266,28 @@ fn target_row(
     let own = arrival.to_json(source);
     let row =
         with_move_mark(source, &message.to_partition, &message.to_row, Some((MOVED_BY, &own)))?;
-    let Some(time) = message.to_time.and_then(Ticks::new) else { return Ok(row) };
-    // The message is not covered by a seal, and its time belongs to the table in it.
-    let dated = schema.dated.as_ref().filter(|_| !schema.sealed).filter(|dated| {
-        let period = dated.period_of(&message.to_table, TableCase::Insensitive);
-        period == Some(dated.period_at(time))
-    });
-    match dated {
-        Some(dated) => row_with_time(&row, dated, time),
-        None => {
-            let refusal = "the time of the move is not one of the table that the entity moves to";
-            Err(Error::new(ErrorKind::Invalid, refusal).in_table(&message.to_table))
-        }
+    let values = values_at_target(schema, source)?;
+    let values: Vec<_> = values.iter().map(|(name, value)| (&**name, value.clone())).collect();
+    let row = row.with_values(&values)?;
+    // The message, which names the table, and the row, which holds the time, may not belong together.
+    if let Some(dated) = &schema.dated
+        && let Some((_, Value::DateTime(time))) =
+            values.iter().find(|(name, _)| *name == dated.property)
+        && let Some(period) = dated.period_of(&message.to_table, TableCase::Insensitive)
+        && period != dated.period_at(*time)
+    {
+        let refusal = "the time of the move is not one of the table that the entity moves to";
+        return Err(Error::new(ErrorKind::Invalid, refusal).in_table(&message.to_table));
     }
+    Ok(row)
 }
 
-// `mark_moving` refuses keys with blind tokens, so no step of a move makes any.
-fn derive_moving_rows(schema: &'static Schema, row: &Row) -> Result<Option<EntityRows>> {
-    schema.derive_rows(row, &TokenMaker::without_keys())?.into_known_rows(schema)
+fn derive_moving_rows(
+    schema: &'static Schema,
+    row: &Row,
+    tokens: &TokenMaker,
+) -> Result<Option<EntityRows>> {
+    schema.derive_rows(row, tokens)?.into_known_rows(schema)
 }
 
 /// Returns the rows that a primary derives.
@@ -215,8 +295,8 @@ fn derive_moving_rows(schema: &'static Schema, row: &Row) -> Result<Option<Entit
 /// # Errors
 ///
 /// Fails with `is_unrecognized_entity` if the row is not a primary of this type in a known version.
-fn rows_of_primary(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
-    derive_moving_rows(schema, row)?
+fn rows_of_primary(schema: &'static Schema, row: &Row, tokens: &TokenMaker) -> Result<EntityRows> {
+    derive_moving_rows(schema, row, tokens)?
         .ok_or_else(|| schema.unrecognized_error(&Recognition::Unmarked))
 }
 
@@ -226,9 +306,10 @@ pub(crate) fn insert_target(
     source: &Row,
     message: &MoveMessage,
     arrival: &MoveOrigin,
+    tokens: &TokenMaker,
 ) -> Result<Effect> {
     let row = target_row(schema, source, message, arrival)?;
-    let new = Some(rows_of_primary(schema, &row)?);
+    let new = Some(rows_of_primary(schema, &row, tokens)?);
     Ok(Effect { new, ..primary_only(schema, Operation::insert(row)) })
 }
 
@@ -240,6 +321,7 @@ pub(crate) fn update_inserted_target(
     target: &Row,
     message: &MoveMessage,
     arrival: &MoveOrigin,
+    tokens: &TokenMaker,
 ) -> Result<Option<Effect>> {
     // Do not overwrite a row of another move, or one that was rewritten since.
     let is_other =
@@ -257,17 +339,22 @@ pub(crate) fn update_inserted_target(
         row.put(name, value.as_ref());
     }
     let row = row.finish()?.inherit_encrypted_names_of(source);
-    let (old, new) = (derive_moving_rows(schema, target)?, Some(rows_of_primary(schema, &row)?));
+    let old = derive_moving_rows(schema, target, tokens)?;
+    let new = Some(rows_of_primary(schema, &row, tokens)?);
     let replace = Operation::replace(row, etag_condition(target));
     Ok(Some(Effect { old, new, ..primary_only(schema, replace) }))
 }
 
 /// Plans the last step of a move: deletes the source under the copied version's ETag.
-pub(crate) fn delete_source(schema: &'static Schema, source: &Row) -> Result<Effect> {
+pub(crate) fn delete_source(
+    schema: &'static Schema,
+    source: &Row,
+    tokens: &TokenMaker,
+) -> Result<Effect> {
     // Under the copied version's ETag: a later change would otherwise be lost.
     let delete =
         Operation::delete(source.partition_key(), source.row_key(), etag_condition(source))?;
-    Ok(Effect { old: derive_moving_rows(schema, source)?, ..primary_only(schema, delete) })
+    Ok(Effect { old: derive_moving_rows(schema, source, tokens)?, ..primary_only(schema, delete) })
 }
 
 /// Plans the end of a move that the target refuses: removes the mark, which allows the source to be written again.

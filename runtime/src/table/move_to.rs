@@ -22,6 +22,7 @@ use crate::{
             StoredMessage, WorkAndConsentCodes, insert_message, message_row, reserved_keys::MESSAGE,
         },
     },
+    row::Row,
     store::{
         dated::create_dated_table,
         derive::{decrypt_primary, read_sealed_primary},
@@ -50,6 +51,7 @@ impl Moving {
 impl<E: TableEntity> Table<E> {
     /// Moves an entity to another partition, another table, or both. `stored` is the entity that was read, with its key
     /// fields changed. `target` is the table to move it to, which may be this table.
+    /// Fields whose blind tokens are in the keys may change, too.
     ///
     /// A transaction cannot span two partitions. The entity is marked as moving, appears in its new place, and
     /// disappears from its old one. In between, readers may see both, but never neither. Typed writers get a
@@ -82,7 +84,8 @@ impl<E: TableEntity> Table<E> {
     /// gone, and with `is_conflict` if the entity is already moving or the source row of its last move is still
     /// marked. Fails with `is_invalid` if a changed field is neither in a key nor the time of a dated table, or if
     /// the entity would not move. Fails with `is_too_large` for a row of 252 properties or nearly 1 MiB, because a
-    /// move adds a property to mark the row.
+    /// move adds a property to mark the row, and one for each field whose new value cannot be read from its key, such as
+    /// `{email:hmac}`. Fails with `is_key_unavailable` if the keys contain blind tokens and the client has no index key.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         // Handles of dated tables represent the entity's current table and its new one.
         let target_table = target.table_of_entity(stored)?;
@@ -102,7 +105,8 @@ impl<E: TableEntity> Table<E> {
     async fn move_from(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
         let id = self.client.outbox().store.random.random_id();
-        let (effect, move_message) = mark_moving(stored, &target.name, &id).map_err(place)?;
+        let (effect, move_message) =
+            self.mark_source(stored, &target.name, &id).await.map_err(place)?;
         let case = self.client.store().table_case();
         let is_same_table = case.is_same_table(&self.name, &target.name);
         if is_same_table && move_message.to_partition == stored.partition_key() {
@@ -165,6 +169,22 @@ impl<E: TableEntity> Table<E> {
         Ok(Moving { pending: outbox.run_after_commit(Box::pin(moving)).await })
     }
 
+    /// Plans the mark of the source, with the blind tokens in the keys of the target.
+    async fn mark_source(
+        &self,
+        stored: &Stored<E>,
+        to_table: &str,
+        id: &str,
+    ) -> Result<(Effect, MoveMessage)> {
+        let (store, family) = (self.client.store(), E::SCHEMA.primary()?);
+        let is_secret = |row: &Row, name: &str| {
+            store.sealing.is_chosen_for_encryption(E::SCHEMA, family, row, name)
+        };
+        let tokens = self.key_token_maker().await?;
+        let mark = || mark_moving(stored, to_table, id, &tokens, is_secret);
+        self.run_with_index_keys(&tokens, mark).await
+    }
+
     /// Removes the mark of a move from an entity whose move will not continue, because its message was refused as not
     /// authentic or is gone. Returns `false` if the entity does not exist or is not marked.
     ///
@@ -194,8 +214,10 @@ impl<E: TableEntity> Table<E> {
     }
 
     async fn unlock_move_source(&self, access: &Access) -> Result<bool> {
+        let store = self.client.store();
+        let access = store.path_with_key_tokens(Some(E::SCHEMA), access).await?;
         let (partition_key, row_key) = access.point()?;
-        let (store, at) = (self.client.store(), RowAt::new(&self.name, partition_key, row_key));
+        let at = RowAt::new(&self.name, partition_key, row_key);
         let Some(stored) = read_sealed_primary(store, at, E::SCHEMA).await? else {
             return Ok(false);
         };
@@ -258,13 +280,13 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Adds to an `is_too_large` error that the move needs one more property for its mark, and how the caller can move the
-/// entity without it. Returns any other error unchanged.
+/// Adds to an `is_too_large` error that the move needs more properties for its mark, and how the caller can move the
+/// entity without them. Returns any other error unchanged.
 fn no_room_for_mark_error(error: Error) -> Error {
     if !error.is_too_large() {
         return error;
     }
     error.with_message_suffix(
-        "; a move marks the row with one property more: insert the entity where it belongs, then delete it here",
+        "; a move marks the row with one property more, and with one for each field whose new value the keys do not show: write the entity with fewer or shorter values, move it, and write them again where it has arrived",
     )
 }

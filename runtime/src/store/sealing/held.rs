@@ -9,7 +9,7 @@ use crate::{
     authentic::HeldValues,
     entity::{SEAL, Schema},
     error::Result,
-    plan::move_mark::is_move_property,
+    plan::move_mark::is_move_mark,
     row::{Row, property_name_from_utf8},
 };
 
@@ -81,5 +81,5 @@ pub(crate) fn has_encrypted_property(stored: &Row) -> Result<bool> {
 /// Returns whether a property belongs to the library instead of the entity.
 fn is_framework(schema: &'static Schema, name: &str) -> bool {
     let is_hidden = || schema.token_and_seal_properties().iter().any(|hidden| hidden == name);
-    name == SEAL || is_move_property(name) || is_hidden()
+    name == SEAL || is_move_mark(name) || is_hidden()
 }
