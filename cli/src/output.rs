@@ -67,7 +67,7 @@ impl Output {
         }
     }
 
-    /// Returns whether nobody reads standard output any more.
+    /// Returns whether the reader of standard output has gone.
     pub(crate) fn is_unread(&self) -> bool {
         self.is_unread.load(Ordering::Relaxed)
     }

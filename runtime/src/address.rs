@@ -56,7 +56,7 @@ impl<'a> RowAt<'a> {
     }
 }
 
-/// Whether names that differ in case alone name one table of a store.
+/// Whether names that differ only in case refer to the same table of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum TableCase {

@@ -169,7 +169,7 @@ mutations! {
     LaggingCopySettles,
     /// A copy that is not wanted settles because it is absent.
     AbsentCopySettles,
-    /// A list that is written again holds what it was to hold before the race.
+    /// A list that is rewritten after a race keeps the content planned before it.
     LatePrimaryNotRead,
     /// A reservation that changes while it is settled counts as settled.
     SettlingGivesUp,
@@ -179,7 +179,7 @@ mutations! {
     CopiesFirst,
     /// A new local copy replaces the row that has its key.
     TakenKeyReplaced,
-    /// A local copy whose key changes stays under its old key.
+    /// A local copy whose key changes also stays under its old key.
     OldCopyStays,
     /// A local copy whose key stays keeps its old content.
     KeptCopyStays,
@@ -189,23 +189,23 @@ mutations! {
     ListedIdStays,
     /// A primary is written whatever its ETag.
     PrimaryUnconditional,
-    /// A dirty row does not name the copies that go.
+    /// A dirty row does not name the copies to delete.
     OldRemoteCopyUnnamed,
-    /// A bulk group ends with the first change of it that fails.
+    /// A bulk group ends with its first failing change.
     RestOfGroupForgotten,
-    /// The second half of a bulk group that is too large is not written.
+    /// The second half of an oversized bulk group is not written.
     SecondHalfForgotten,
     /// A rewritten entity that another writer changed first counts as rewritten.
     RacedRewriteIsDone,
-    /// A repair records the first transaction of open work alone.
+    /// A repair records only the first transaction of open work.
     FirstRepairAlone,
-    /// A second reading of a check that shows another version confirms a finding.
+    /// A check confirms a finding although its second read shows another version.
     ChangedSuspectConfirmed,
     /// A repair writes a local copy whatever its ETag.
     RepairUnconditional,
     /// A rebuild does not hold a primary to the ETag that was read.
     RebuildUnconditional,
-    /// A queue is received from its first shard alone.
+    /// Only the first shard of a queue is received.
     FirstShardAlone,
     /// The lease of a queue's message counts from the answer to its receipt.
     ReceiptFromAnswer,

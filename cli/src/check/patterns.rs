@@ -13,7 +13,7 @@ use super::outcome::{Finding, Unexpected, expect, expect_error};
 
 type Outcome = Result<(), Unexpected>;
 
-/// A pattern: its name and the function that tries it, each in tables of its own.
+/// A pattern: its name and the function that tries it. Each pattern uses its own tables.
 type Pattern = (&'static str, fn(Arc<dyn Backend>) -> BoxFuture<'static, Outcome>);
 
 const PATTERNS: &[Pattern] = &[

@@ -20,7 +20,7 @@ enum Planted {
     InsertsOnReplace,
     /// A merge drops the properties that it does not name.
     ReplacesOnMerge,
-    /// Each operation of a transaction is one of its own.
+    /// Each operation of a transaction is applied separately.
     SplitsTransactions,
     /// A page ends the query, although more rows match.
     LosesContinuations,

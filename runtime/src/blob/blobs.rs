@@ -128,7 +128,7 @@ impl Blobs {
                     Comparison::InProcess
                 }
                 Ok(_) => {
-                    // A probe that stays harms nobody: no list has its name, and copies pass it over.
+                    // A leftover probe does no harm: no list has its name, and copies skip it.
                     let _ = self.store.delete(&path).await;
                     Comparison::InProcess
                 }

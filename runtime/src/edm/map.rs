@@ -68,9 +68,9 @@ pub trait EdmValue: Sized {
 /// A stored value that is either borrowed from a field or owned because it was converted.
 #[derive(Debug, Clone)]
 pub enum EdmCow<'a> {
-    /// A value that is borrowed from the field.
+    /// A value borrowed from the field.
     Borrowed(ValueRef<'a>),
-    /// A value that was made by a conversion.
+    /// A value created by a conversion.
     Owned(Value),
 }
 

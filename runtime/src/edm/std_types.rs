@@ -63,9 +63,9 @@ macro_rules! wide {
 }
 
 wide! {
-    /// Also reads an Int32, which other tools write for small numbers: every one fits.
+    /// Also reads an Int32, because other tools write it for small numbers and every Int32 fits.
     i64 => Int64;
-    /// Also reads an Int32, which other tools write for whole numbers: every one fits.
+    /// Also reads an Int32, because other tools write it for whole numbers and every Int32 fits.
     f64 => Double;
 }
 

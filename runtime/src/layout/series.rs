@@ -44,7 +44,7 @@ fn series_noun(series: &SeriesShape) -> String {
     format!("{kind} `{}`", series.field)
 }
 
-/// Reports a property of its own that is a slot or a piece now.
+/// Reports a separate property that is now a slot or a piece.
 fn report_property_as_slot(was: &PropertyShape, slot: &Slot<'_>, changes: &mut EntityTypeChanges) {
     let Slot { series, at } = slot;
     let kind = if series.is_split { "piece" } else { "slot" };

@@ -46,7 +46,7 @@ const FOOT: f64 = 13.0;
 
 const STYLE: &str = concat!(include_str!("palette.css"), include_str!("picture.css"));
 
-/// Returns the picture of a table as a file of its own.
+/// Returns the picture of a table as a standalone file.
 pub(super) fn table_picture_file(table: &TableModel) -> String {
     let (canvas, height) = draw_table(table, WIDE);
     let title = title_of(table);
