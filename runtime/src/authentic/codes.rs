@@ -12,8 +12,7 @@ use crate::{
     seal::{KeyProvider, KeyScope, work_key_id_of},
 };
 
-/// The keys with which a client makes and verifies codes over work, and its setting for work
-/// without a code.
+/// The keys that a client signs and verifies work with, and its setting for work without a code.
 #[derive(Clone, Default)]
 pub(crate) struct WorkCodes {
     keys: Option<Arc<dyn KeyProvider>>,
@@ -89,13 +88,12 @@ impl WorkCodes {
         self.keys.as_ref().is_none_or(|keys| keys.scope_of(one) == keys.scope_of(other))
     }
 
-    /// Signs work with the key of a partition's scope; `None` stands for the default scope. Returns
-    /// `None` where there is no key, unless the work `must` be signed.
+    /// Signs work with the key of a partition's scope. `None` is the default scope. Returns `None` if there is no key,
+    /// unless the work `must` be signed.
     ///
     /// # Errors
     ///
-    /// `is_key_unavailable` without a key for work that must be signed, or if the key store does not
-    /// answer.
+    /// `is_key_unavailable` if work must be signed and there is no key, or if the key store does not answer.
     pub(crate) async fn sign_work(
         &self,
         partition_key: Option<&str>,
@@ -113,9 +111,8 @@ impl WorkCodes {
         }
     }
 
-    /// Verifies the code of work with the keys of a partition's scope; `None` stands for the
-    /// default scope. A client without keys accepts any code. Work without a code is refused if
-    /// `is_required`.
+    /// Verifies the code of work with the keys of a partition's scope. `None` is the default scope. A client without
+    /// keys accepts any code. Work without a code is refused if `is_required`.
     pub(crate) async fn verify_work(
         &self,
         partition_key: Option<&str>,
@@ -131,7 +128,7 @@ impl WorkCodes {
                 .await
                 .map_err(WorkRefusal::from_key_error)?;
             let verified = key.verify_work(&work.signed_input(self.case), code);
-            // Why a code fails is not told: the answer would help a forger.
+            // Do not report why a code fails: the answer would help a forger.
             return verified.map_err(|_| WorkRefusal::NotAuthentic);
         }
         match (code, is_required) {

@@ -1,8 +1,8 @@
 //! Authentic work: codes that prove to a worker that a program with the keys asked for the work.
 //!
-//! Whoever can write a table can write rows that tell workers what to do. So a worker with keys
-//! does only work whose code it has verified. `docs/envelope.md` specifies the codes byte by byte,
-//! `docs/encryption.md` says which attacks they withstand.
+//! Anyone who can write to a table can write rows that give workers work. A worker with keys therefore does only work
+//! whose code it has verified. `docs/envelope.md` specifies the codes byte by byte, and `docs/encryption.md` lists the
+//! attacks they withstand.
 
 mod policy;
 mod work;

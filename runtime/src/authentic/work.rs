@@ -18,7 +18,7 @@ pub(crate) enum Work<'w> {
         name: &'w str,
         version: u32,
         body: &'w str,
-        /// When the message was emitted; `None` if its type does not expire.
+        /// When the message was emitted, or `None` if its type does not expire.
         sent: Option<Ticks>,
     },
     /// A message of a queue.
@@ -29,7 +29,7 @@ pub(crate) enum Work<'w> {
         version: u32,
         /// The SHA-256 of the body.
         digest: [u8; 32],
-        /// When the message was sent; `None` if its type does not expire.
+        /// When the message was sent, or `None` if its type does not expire.
         sent: Option<Ticks>,
     },
     /// A move of an entity whose secret values are `held`. The keys of the source's scope sign it.
@@ -49,8 +49,8 @@ pub(crate) struct MoveIdentity<'w> {
     pub(crate) to: RowAt<'w>,
 }
 
-/// The values of an entity that only programs with the keys can know or make, by property name in
-/// the order of bytes; `None` is a hidden null.
+/// The values of an entity that only programs with the keys can know or make, by property name in byte order. `None` is
+/// a hidden null.
 pub(crate) type HeldValues = std::collections::BTreeMap<String, Option<Value>>;
 
 /// Flag in the kind of a message that expires.
@@ -76,7 +76,7 @@ impl Work<'_> {
             }
             Self::Move { place, held } => {
                 let mut input = place.signed_input(3, case);
-                // The number of values is part of the code, so that none can be left out.
+                // The code covers the number of values, so none can be left out.
                 input.push_number(u32::try_from(held.len()).unwrap_or(u32::MAX));
                 for (name, value) in *held {
                     input.push_text(name);

@@ -9,12 +9,11 @@ use time::OffsetDateTime;
 pub struct AccessPolicy {
     /// The name of the policy, at most 64 characters.
     pub id: String,
-    /// The time from which signatures are valid; `None` leaves it to the signature.
+    /// When signatures become valid. `None` leaves it to the signature.
     pub start: Option<OffsetDateTime>,
-    /// The time until which signatures are valid; `None` leaves it to the signature.
+    /// When signatures expire. `None` leaves it to the signature.
     pub expiry: Option<OffsetDateTime>,
-    /// The allowed permissions as letters of `raud` (read, add, update, delete); `None` leaves them to the
-    /// signature.
+    /// The permissions as letters of `raud` (read, add, update, delete). `None` leaves them to the signature.
     pub permissions: Option<String>,
 }
 

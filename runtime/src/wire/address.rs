@@ -35,7 +35,7 @@ pub(crate) fn push_query_value(out: &mut Vec<u8>, text: &str) {
 pub(crate) fn encode_query_value(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 16);
     push_query_value(&mut out, text);
-    // The encoded text is ASCII, so that nothing is lost.
+    // The encoded text is ASCII, so the conversion never fails.
     String::from_utf8(out).unwrap_or_default()
 }
 

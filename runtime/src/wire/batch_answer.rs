@@ -24,8 +24,7 @@ fn begins_a_line(body: &str, at: usize) -> bool {
 }
 
 fn read_part(text: &str) -> Option<BatchAnswerPart<'_>> {
-    // A boundary begins a line. JSON has its line ends escaped, so that no error's text contains
-    // one.
+    // A boundary begins a line. JSON escapes line breaks, so an error's text cannot contain a boundary.
     let text = text.split_once("\n--").map_or(text, |(part, _)| part);
     let (head, body) =
         text.split_once("\r\n\r\n").or_else(|| text.split_once("\n\n")).unwrap_or((text, ""));

@@ -24,7 +24,7 @@ const PART: &[u8] =
 impl BatchBody {
     /// Writes the batch for the account at `endpoint`, which has no `/` at its end.
     pub(crate) fn new(endpoint: &str, batch: &Batch) -> Result<Self> {
-        // Random, so that no value of a row contains the boundary, not even on purpose.
+        // Random, so no value of a row can contain the boundary, not even on purpose.
         let id = Uuid::new_v4();
         let id = id.simple();
         let mut bytes = Vec::with_capacity(batch.len() * 768 + 512);
@@ -75,8 +75,7 @@ fn push_part(
     if operation.verb() == Verb::Insert {
         out.extend_from_slice(b"Prefer: return-no-content\r\n");
     }
-    // This header alone tells an update from an upsert: without it, PUT and MERGE insert a missing
-    // row.
+    // Only this header distinguishes an update from an upsert: without it, PUT and MERGE insert a missing row.
     match operation.condition() {
         None => {}
         Some(Condition::Any) => out.extend_from_slice(b"If-Match: *\r\n"),
@@ -88,7 +87,7 @@ fn push_part(
         out.extend_from_slice(b"\r\n");
         return Ok(());
     }
-    // The length comes before the body, so that the JSON is written aside first.
+    // The length precedes the body, so write the JSON to a separate buffer first.
     json.clear();
     serde_json::to_writer(&mut *json, &JsonRow(row)).map_err(|error| {
         Error::new(ErrorKind::Corrupt, "the row cannot be written as JSON").with_source(error)

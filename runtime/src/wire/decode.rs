@@ -37,9 +37,8 @@ pub(crate) fn decode_page(body: &[u8]) -> Result<Vec<Result<Row>>> {
     }
 }
 
-/// Decodes the rows of a page one by one, so that a row whose JSON is malformed, such as half a surrogate
-/// pair, spoils no other row. It is slower than reading the page at once. Returns `None` if the body is no
-/// page.
+/// Decodes the rows of a page one by one. A row with malformed JSON, such as half a surrogate pair, then does not
+/// affect the others. It is slower than decoding the page at once. Returns `None` if the body is not a page.
 fn decode_rows_apart(body: &[u8]) -> Option<Vec<Result<Row>>> {
     #[derive(serde::Deserialize)]
     struct RawPage<'a> {

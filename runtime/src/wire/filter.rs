@@ -11,8 +11,8 @@ pub(crate) enum QueryFilter {
     Matching(String),
 }
 
-/// Converts a filter. A filter that matches nothing becomes a condition that no row fulfils and is still
-/// sent, so that a missing table is an error.
+/// Converts a filter. A filter that matches nothing becomes a condition that no row fulfils. It is still sent, so a
+/// missing table is an error.
 pub(crate) fn to_query_filter(filter: &Filter) -> QueryFilter {
     match fold_constants(filter) {
         Filter::Constant(true) => QueryFilter::All,
