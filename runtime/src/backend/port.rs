@@ -1,4 +1,4 @@
-//! The trait through which the rest of the crate reads and writes rows.
+//! The trait that the rest of the crate reads and writes rows through.
 
 use std::{
     fmt,

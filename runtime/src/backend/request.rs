@@ -67,7 +67,7 @@ pub struct ReadRequest<'a> {
     pub partition_key: &'a str,
     /// The RowKey.
     pub row_key: &'a str,
-    /// The properties to return; `None` for all. Keys, Timestamp and ETag are always returned.
+    /// The properties to return. `None` returns all. Keys, Timestamp and ETag are always returned.
     pub select: Option<&'a [String]>,
 }
 
@@ -78,7 +78,7 @@ pub struct ScanRequest<'a> {
     pub table: &'a str,
     /// The condition that returned rows fulfil.
     pub filter: &'a Filter,
-    /// The properties to return; `None` for all. Keys, Timestamp and ETag are always returned.
+    /// The properties to return. `None` returns all. Keys, Timestamp and ETag are always returned.
     pub select: Option<&'a [String]>,
     /// The maximum number of rows in this page, at most 1,000. `None` uses the page size of the service. 0 returns a
     /// page without rows and without a continuation.

@@ -11,7 +11,7 @@ use crate::{
     timers::instant_after,
 };
 
-/// The last moment at which a write may be sent. It is checked on two clocks: the timers' clock stops while
+/// The latest time that a write may be sent. It is checked on two clocks: the timers' clock stops while
 /// the machine is suspended, and the wall clock can be set back.
 ///
 /// ```

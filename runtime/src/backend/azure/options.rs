@@ -250,7 +250,7 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the text is no http or https address, names a user, or has an IP address or a host
+    /// `is_invalid` if the text is not an http or https address, contains a user name, or has an IP address or a host
     /// without a dot and no account in its path.
     pub fn endpoint(mut self, endpoint: &str) -> Result<Self> {
         self.endpoint = Some(Endpoint::parse(endpoint)?);
@@ -272,7 +272,7 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the text is no http or https address, names a user, or has an IP address or a host
+    /// `is_invalid` if the text is not an http or https address, contains a user name, or has an IP address or a host
     /// without a dot and no account in its path.
     #[cfg(feature = "azure-queue")]
     pub fn queue_endpoint(mut self, endpoint: &str) -> Result<Self> {
@@ -297,7 +297,7 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the text is no http or https address, names a user, or has an IP address or a host
+    /// `is_invalid` if the text is not an http or https address, contains a user name, or has an IP address or a host
     /// without a dot and no account in its path.
     pub fn secondary_endpoint(mut self, endpoint: &str) -> Result<Self> {
         self.secondary = Some(Endpoint::parse(endpoint)?);
