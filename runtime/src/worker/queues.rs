@@ -118,7 +118,7 @@ impl Worker {
         most: usize,
     ) -> Result<Vec<(Received, Deadline)>> {
         let most = most.min(queue.port().capabilities().receive);
-        // Queues cannot hide a message for any length of time, so adjust the lease.
+        // Queues limit how long a message can be hidden.
         let hidden = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
         // Counts from before the request, like the queue's own time.
         let deadline = Deadline::after(hidden, self.outbox().clock.clone());
