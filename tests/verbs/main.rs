@@ -8,6 +8,7 @@
     clippy::duplicated_attributes
 )]
 
+mod adaptive_rate;
 mod asking;
 mod asking_slots;
 mod beyond;

@@ -13,7 +13,7 @@ use crate::{
     authentic::{Authenticity, WorkCodes},
     backend::{
         Backend,
-        layer::{Retry, RetryPolicy},
+        layer::{AdaptiveRate, Retry, RetryPolicy},
     },
     blob_port::BlobStore,
     clock::{Clock, SystemClock},
@@ -46,6 +46,7 @@ use crate::{
 pub struct ClientBuilder {
     backend: Option<Arc<dyn Backend>>,
     retry: Option<RetryPolicy>,
+    adaptive_rate: bool,
     #[cfg(feature = "azure-wire")]
     account: Option<crate::Azure>,
     outbox: OutboxOptions,
@@ -134,6 +135,24 @@ impl ClientBuilder {
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
+        self
+    }
+
+    /// Lets the client send as fast as its store takes: requests wait for their turn from the first refusal
+    /// on, for a hot partition or for the account. Off by default. It needs [`retry`](Self::retry), which
+    /// repeats what was refused. Give [`Bulk::concurrency`](crate::Bulk::concurrency) a high bound then,
+    /// such as 256.
+    ///
+    /// ```
+    /// use entable::{backend::Memory, prelude::*};
+    ///
+    /// let client = Client::builder().backend(Memory::new()).retry(RetryPolicy::new()).adaptive_rate(true);
+    /// # client.build()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn adaptive_rate(mut self, is_adaptive: bool) -> Self {
+        self.adaptive_rate = is_adaptive;
         self
     }
 
@@ -365,6 +384,10 @@ impl ClientBuilder {
         #[cfg(feature = "azure-wire")]
         // Requests for the account do not pass through the backend and need their own retries.
         let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
+        let backend: Arc<dyn Backend> = match self.adaptive_rate {
+            true => Arc::new(AdaptiveRate::around(backend)),
+            false => backend,
+        };
         let backend = match self.retry {
             Some(policy) => Arc::new(Retry::around(backend, policy)),
             None => backend,

@@ -1,13 +1,16 @@
 //! Layers: backends that wrap a backend to retry, record, observe or throttle requests, or to inject faults.
 
 mod forward;
+mod adaptive_rate;
 mod fault_injector;
 mod observe;
+mod partition_hash;
 mod recorder;
 mod retry;
 mod simulated_account;
 mod verb_counts;
 
+pub use adaptive_rate::AdaptiveRate;
 pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
 pub use observe::Observe;
 pub(crate) use observe::{error_code_or_kind, record_count_in_span, record_failure_in_span};

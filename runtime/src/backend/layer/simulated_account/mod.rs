@@ -6,7 +6,6 @@ mod options;
 
 use std::{
     collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -20,7 +19,7 @@ use self::{
 use crate::{
     backend::{
         Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
-        layer::forward::forward_to_inner,
+        layer::{forward::forward_to_inner, partition_hash::partition_hash},
     },
     batch::{Batch, Written},
     error::{Error, Result, ServiceCode},
@@ -190,7 +189,7 @@ impl SimulatedAccount {
 
     /// Waits for the latency of the answer, and refuses a request over the limits.
     async fn admit(&self, partition: Option<(&str, &str)>, entities: usize) -> Result<()> {
-        let partition = partition.map(hash_of_partition);
+        let partition = partition.map(partition_hash);
         let (admitted, time) = self.account.admit(partition, entities);
         timers::sleep(time).await;
         admitted
@@ -232,7 +231,7 @@ impl Account {
         let mut state = self.lock();
         let rate = state.options.partition_rate();
         for row in page.rows.iter().flatten() {
-            let partition = hash_of_partition((table, row.partition_key()));
+            let partition = partition_hash((table, row.partition_key()));
             state.bucket(partition, now).charge(1.0, rate, now);
         }
         state.figures.entities += page.rows.len() as u64;
@@ -261,13 +260,6 @@ impl AccountState {
             None => error,
         }
     }
-}
-
-fn hash_of_partition((table, partition_key): (&str, &str)) -> u64 {
-    // Fixed keys make a seed give the same moves on every machine.
-    let mut hasher = DefaultHasher::new();
-    (table, partition_key).hash(&mut hasher);
-    hasher.finish()
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a transaction has at most 100 entities")]

@@ -1,0 +1,137 @@
+//! A pace: how many entities or requests a second may be sent, which a refusal lowers and success raises.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What is left of a pace after a refusal.
+const DECREASE: f64 = 0.9;
+/// What a pace gains in a second in which it is used up, as a share of what the last refusal left of it.
+const INCREASE: f64 = 0.02;
+/// The time in which this gain doubles while nothing is refused, so that a pace which became far too slow, as
+/// after a failure of the store, recovers soon.
+const DOUBLING: Duration = Duration::from_secs(5);
+/// Refusals within this time after the pace was lowered tell of requests that were sent before, at the
+/// faster pace, and do not lower it again.
+const REACTION: Duration = Duration::from_millis(100);
+/// The slowest pace to begin with. A refusal before anything was taken tells nothing about the limit.
+const FIRST: f64 = 100.0;
+/// The slowest pace, in entities or requests a second: one that still notices soon that there is room again.
+const SLOWEST: f64 = 1.0;
+
+/// How fast requests follow each other: additive increase, multiplicative decrease.
+#[derive(Debug, Clone)]
+pub(super) struct Pace {
+    /// Units a second.
+    rate: f64,
+    /// Units a second by which the pace grows in a second, soon after it was lowered.
+    step: f64,
+    /// When the next request may be sent.
+    next: Instant,
+    lowered: Instant,
+}
+
+impl Pace {
+    /// Makes a pace below the rate at which the store took requests when it refused one.
+    pub(super) fn below(rate: f64, now: Instant) -> Self {
+        let rate = (rate * DECREASE).max(FIRST);
+        Self { rate, step: rate * INCREASE, next: now, lowered: now }
+    }
+
+    /// Reserves the next free moment for a request, and returns it.
+    pub(super) fn reserve(&mut self, amount: f64, now: Instant) -> Instant {
+        let slot = self.next.max(now);
+        self.next = slot + Duration::from_secs_f64(amount / self.rate);
+        slot
+    }
+
+    /// Adds what is known only after the answer, such as the rows of a page.
+    pub(super) fn charge(&mut self, amount: f64, now: Instant) {
+        self.reserve(amount, now);
+    }
+
+    /// Raises the pace after a success.
+    pub(super) fn raise(&mut self, amount: f64, now: Instant) {
+        let since = now.saturating_duration_since(self.lowered).min(12 * DOUBLING);
+        let growth = (since.as_secs_f64() / DOUBLING.as_secs_f64()).exp2();
+        self.rate += self.step * growth * amount / self.rate;
+    }
+
+    /// Lowers the pace after a refusal, and sends nothing for the time for which the store asks.
+    pub(super) fn lower(&mut self, wait: Option<Duration>, now: Instant) {
+        if let Some(wait) = wait {
+            self.next = self.next.max(now + wait.min(LONGEST_WAIT));
+        }
+        if now.saturating_duration_since(self.lowered) < REACTION {
+            return;
+        }
+        self.rate = (self.rate * DECREASE).max(SLOWEST);
+        self.step = self.rate * INCREASE;
+        self.lowered = now;
+    }
+
+    /// Returns whether the pace has not been needed for a while.
+    pub(super) fn is_forgotten(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.next.max(self.lowered)) > FORGOTTEN_AFTER
+    }
+}
+
+/// The longest pause that the store's wish makes for all requests of a pace. The refused request itself waits
+/// as long as the retry layer says.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// A pace that held back nobody for this time is dropped.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_follow_each_other_at_the_pace() {
+        let start = Instant::now();
+        let mut pace = Pace::below(100.0 / DECREASE, start);
+        assert_eq!(pace.reserve(1.0, start), start);
+        assert_eq!(pace.reserve(50.0, start), start + Duration::from_millis(10));
+        assert_eq!(pace.reserve(1.0, start), start + Duration::from_millis(510));
+        // Time that nobody used is not saved up.
+        let later = start + Duration::from_secs(5);
+        assert_eq!(pace.reserve(1.0, later), later);
+        assert_eq!(pace.reserve(1.0, later), later + Duration::from_millis(10));
+    }
+
+    #[test]
+    fn refusals_of_one_moment_lower_it_once_and_use_raises_it() {
+        let start = Instant::now();
+        let mut pace = Pace::below(1_000.0, start);
+        assert!((pace.rate - 900.0).abs() < 1e-9);
+        pace.lower(None, start + REACTION / 2);
+        assert!((pace.rate - 900.0).abs() < 1e-9);
+        pace.lower(None, start + REACTION);
+        assert!((pace.rate - 810.0).abs() < 1e-9);
+        // A second in which it is used up.
+        for _ in 0..810 {
+            pace.raise(1.0, start + REACTION);
+        }
+        assert!((pace.rate - 810.0 * 1.02).abs() < 0.5, "{}", pace.rate);
+        let (before, later) = (pace.rate, start + REACTION + 2 * DOUBLING);
+        pace.raise(100.0, later);
+        assert!((pace.rate - before - 4.0 * 16.2 * 100.0 / before).abs() < 0.01, "{}", pace.rate);
+        for _ in 0..1_000 {
+            pace.lowered = start;
+            pace.lower(None, start + REACTION);
+        }
+        assert!((pace.rate - SLOWEST).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_store_may_ask_for_a_pause() {
+        let start = Instant::now();
+        let mut pace = Pace::below(1_000.0, start);
+        pace.lower(Some(Duration::from_secs(2)), start);
+        assert_eq!(pace.reserve(1.0, start), start + Duration::from_secs(2));
+        pace.lower(Some(Duration::MAX), start);
+        assert_eq!(pace.reserve(1.0, start), start + LONGEST_WAIT);
+        assert!(!pace.is_forgotten(start + LONGEST_WAIT + FORGOTTEN_AFTER));
+        assert!(pace.is_forgotten(start + 2 * (LONGEST_WAIT + FORGOTTEN_AFTER)));
+    }
+}
