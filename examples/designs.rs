@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::{Prices, prelude::*};
+use time::{OffsetDateTime, macros::datetime};
 
 // An index in the partition, or in another one.
 
@@ -99,8 +100,115 @@ entable::access_patterns! {
     "count" write patch_at::<Hour>() at 10/s;
 }
 
+// What a page shows of the department: copied into each employee, or read from the department.
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct WithManager {
+    department: String,
+    id: u32,
+    manager: String,
+}
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct Joined {
+    department: String,
+    id: u32,
+}
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+struct Department {
+    name: String,
+    manager: String,
+}
+
+entable::access_patterns! {
+    COPIED;
+    "employee" point get(WithManager::primary().department("Sales").id(1)) at 100/s over 200;
+    // 100 employees get a new manager: once a day.
+    "new manager" write patch_at::<WithManager>() at 100/day over 200;
+}
+
+entable::access_patterns! {
+    JOINED;
+    "employee" point get(Joined::primary().department("Sales").id(1)) at 100/s over 200;
+    "its department" point get(Department::primary().name("Sales")) at 100/s over 200;
+    "new manager" write patch_at::<Department>() at 1/day over 200;
+}
+
+// Departments and employees in one table, or in two.
+
+#[derive(TableEntity)]
+#[table(name = "Employees", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct Apart {
+    department: String,
+    id: u32,
+}
+
+#[derive(EntitySet)]
+enum StaffRow {
+    Department(Department),
+    Employee(Joined),
+}
+
+fn department_page(client: &Client) -> Query<SetOf<StaffRow>, Stored<StaffRow>> {
+    client.set::<StaffRow>("Staff").query(Keys::partition("Sales"))
+}
+
+entable::access_patterns! {
+    ONE_TABLE;
+    "department with its 100 employees" partition_scan read_by(department_page) rows 101 at 20/s over 200;
+}
+
+entable::access_patterns! {
+    TWO_TABLES;
+    "department with its 100 employees" point get(Department::primary().name("Sales")) at 20/s over 200;
+    "the employees" partition_scan query(Apart::primary().department("Sales")) rows 100 at 20/s over 200;
+}
+
+// Visits are kept for 30 days: a table for each day, which is dropped, or one table and a deletion of each visit.
+
+#[derive(TableEntity)]
+#[table(name = "Visits{at:%Y%m%d}", partition_key = "{page}", row_key = "{at:desc}_{id:06}")]
+struct Dated {
+    page: String,
+    at: OffsetDateTime,
+    id: u32,
+}
+
+#[derive(TableEntity)]
+#[table(name = "Visits", partition_key = "{page}", row_key = "{at:desc}_{id:06}")]
+struct Kept {
+    page: String,
+    at: OffsetDateTime,
+    id: u32,
+}
+
+const WEEK: std::ops::Range<OffsetDateTime> =
+    datetime!(2026-11-01 0:00 UTC)..datetime!(2026-11-08 0:00 UTC);
+
+entable::access_patterns! {
+    DATED;
+    "visit" write insert::<Dated>() requests 1 at 500/s over 50;
+    "a week of a page" partition_scan query(Dated::primary().at_between(WEEK).page("home")) rows 700 requests 7 at 1/s;
+}
+
+entable::access_patterns! {
+    DELETED;
+    "visit" write insert::<Kept>() requests 1 at 500/s over 50;
+    "a week of a page" range query(Kept::primary().page("home").at_range(WEEK)) rows 700 requests 1 at 1/s;
+    // Each visit of 30 days ago.
+    "forget" write delete_at::<Kept>() requests 1 at 500/s over 50;
+}
+
 fn main() -> Result<(), Error> {
-    for patterns in [INSIDE, ELSEWHERE, LISTED, SERIES, HOURS] {
+    let designs = [
+        INSIDE, ELSEWHERE, LISTED, SERIES, HOURS, COPIED, JOINED, ONE_TABLE, TWO_TABLES, DATED,
+        DELETED,
+    ];
+    for patterns in designs {
         patterns.check()?;
     }
     // Your region's price list; these are examples.
@@ -128,5 +236,28 @@ fn main() -> Result<(), Error> {
     assert!(series.hot_partitions().is_empty());
     assert_eq!(hours.hot_partitions().len(), 1);
     println!("{}", series.compare(&hours, &prices));
+
+    // A copy halves the reads. A new manager is one write of each employee, and readers see old ones until the
+    // last of them.
+    let (copied, joined) = (COPIED.plan(), JOINED.plan());
+    assert_eq!(copied.requests_per_second(), 100.0 + 100.0 / 86_400.0);
+    assert_eq!(joined.requests_per_second(), 200.0 + 1.0 / 86_400.0);
+    println!("{}", copied.compare(&joined, &prices));
+
+    // One table answers with one request for rows of two types, and can change both in one transaction.
+    let (one, two) = (ONE_TABLE.plan(), TWO_TABLES.plan());
+    assert_eq!([one.requests_per_second(), two.requests_per_second()], [20.0, 40.0]);
+    println!("{}", one.compare(&two, &prices));
+
+    // A dropped table costs one request for a day of visits, a deletion one for each. A week is seven requests
+    // instead of one, at the same time.
+    let (dated, deleted) = (DATED.plan(), DELETED.plan());
+    assert_eq!([dated.requests_per_second(), deleted.requests_per_second()], [507.0, 1_001.0]);
+    let text = dated.compare(&deleted, &prices);
+    assert!(
+        text.contains("| a week of a page | PartitionScan, 7 + 0 requests, 1 round trip,"),
+        "{text}"
+    );
+    println!("{text}");
     Ok(())
 }

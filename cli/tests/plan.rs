@@ -30,7 +30,7 @@ fn a_plan_is_counted_priced_and_compared() {
 
     let (code, text) = run(&[]);
     assert_eq!(code, Some(0));
-    assert!(text.contains("| by id | get | Point | 1 | 0 | 1 | exact | 300 | 300 |"), "{text}");
+    assert!(text.contains("| by id | get | Point | 1 | 0 | 1 | 1 | exact | 300 | 300 |"), "{text}");
     assert!(!text.contains("**Hot:**"));
     let (_, text) = run(&["--times", "10"]);
     assert!(text.contains("**Hot:** `{department}` of `Staff` gets 3000 entities/s"), "{text}");

@@ -112,6 +112,10 @@ async fn storage_can_be_measured() {
     let plan = STAFF.plan().storing_measured("Staff", &report);
     assert_eq!(plan.stored_bytes(), report.bytes);
     assert!(plan.markdown().contains("| measured |"));
+    // An employee and its copy, of the mean size of the rows in the store.
+    assert_eq!(report.rows, 2, "the employee, and a row of the outbox");
+    let plan = STAFF.plan().storing_at_measured_size::<Employee>(1_000_000_000, &report);
+    assert_eq!(plan.stored_bytes(), 1_000_000_000 * report.bytes);
 }
 
 #[test]
@@ -130,9 +134,48 @@ fn two_designs_are_compared_pattern_by_pattern() {
     let text = STAFF.plan().compare(&HOT.plan(), &prices);
     assert!(text.starts_with("# STAFF and HOT\n"), "{text}");
     assert!(
-        text.contains("| hire | Write, 1 + 2 requests, 3 rows, follows | not asked |"),
+        text.contains(
+            "| hire | Write, 1 + 2 requests, 1 round trip, 3 rows, follows | not asked |"
+        ),
         "{text}"
     );
-    assert!(text.contains("| log | not asked | Write, 1 + 0 requests, 1 rows, exact |"), "{text}");
+    assert!(
+        text.contains("| log | not asked | Write, 1 + 0 requests, 1 round trip, 1 rows, exact |"),
+        "{text}"
+    );
     assert!(text.contains("| hot partitions | 0 | 3 |"), "{text}");
+}
+
+entable::access_patterns! {
+    ODD;
+    "log <b> | all" write insert::<Event>() at 2_500/s;
+}
+
+#[test]
+fn a_report_shows_the_plans_that_it_is_given() {
+    let report = entable::report![Event];
+    assert!(!report.html().contains("Plan of") && !report.markdown().contains("Plan of"));
+    let prices = Prices::per_10_000(1.0, 1.0, 1.0, 1.0);
+    let report = report.with_plan(ODD.plan()).with_priced_plan(STAFF.plan(), prices);
+    let html = report.html();
+    for part in [
+        "<a class=\"table\" href=\"#plan-ODD\">Plan of ODD</a>",
+        "<section id=\"plan-STAFF\">",
+        ">log &lt;b&gt; | all</td>",
+        "<li>Hot: <code>all</code> of <code>Events</code> gets 2500 entities/s",
+        "<td data-head=\"round trips\">1</td>",
+        "<th>price of a month</th>",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    let text = report.markdown();
+    for part in [
+        "## Plan of ODD\n",
+        "| log <b> \\| all | insert | Write | 1 | 0 | 1 | 1 |",
+        "- **Hot:** `all`",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    // Money is shown for the plan that has prices, in two tables.
+    assert_eq!(text.matches("| price of a month |").count(), 2);
 }

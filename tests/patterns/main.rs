@@ -3,4 +3,6 @@
 
 mod claims;
 mod figures;
+mod kinds;
 mod predicted;
+mod store;

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// A pattern is `"name" claim call options;`. The claim is `point`, `range`, `partition_scan`, `table_scan` or
 /// `write`. The call is one of the functions of [`patterns`](crate::patterns) with a path of example values.
 /// Options, in any order: `rows 40` entities found, `at 500/s` (`/min`, `/h`, `/day`), `over 50` partitions,
-/// `requests 3` at most.
+/// `tables 30` that exist of a window of dated tables, `requests 3` at most.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -50,9 +50,47 @@ macro_rules! access_patterns {
                     $crate::patterns::$verb $(::<$($generic),+>)? ($($argument)*)
                         $(.$method $(::<$($selected),+>)? ($($passed)*))*
                 )
-                $(.$option($value $(, $crate::patterns::Per::$unit)?))*
+                $(.$option(($value $(, $crate::patterns::Per::$unit)?)))*
             ),+]);
+        // A plan finds a pattern by its name.
+        const _: () = {
+            let names = &[$($question),+];
+            $(::core::assert!(
+                $crate::patterns::is_named_once($question, names),
+                "{}",
+                ::core::concat!("two patterns are named ", ::core::stringify!($question), ": give each a name of its own")
+            );)+
+        };
     };
+}
+
+/// Returns whether the name is in the list once.
+#[doc(hidden)]
+#[allow(
+    clippy::indexing_slicing,
+    reason = "a const function has no iterators; the bounds are in the loops"
+)]
+pub const fn is_named_once(name: &str, names: &[&str]) -> bool {
+    let (mut found, mut at) = (0, 0);
+    while at < names.len() {
+        if is_equal(name.as_bytes(), names[at].as_bytes()) {
+            found += 1;
+        }
+        at += 1;
+    }
+    found == 1
+}
+
+#[allow(
+    clippy::indexing_slicing,
+    reason = "a const function has no iterators; the bounds are in the loops"
+)]
+const fn is_equal(first: &[u8], second: &[u8]) -> bool {
+    let mut at = 0;
+    while at < first.len() && at < second.len() && first[at] == second[at] {
+        at += 1;
+    }
+    at == first.len() && at == second.len()
 }
 
 /// The questions that a program asks its tables. [`access_patterns!`](crate::access_patterns!) declares them.

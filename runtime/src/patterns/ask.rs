@@ -12,6 +12,7 @@ use crate::{
     plan::wide,
     query::{
         Explain, Queried, Query,
+        pages::TABLES_IN_FLIGHT,
         plan::{ReadPlan, RowType},
         request::TOKEN_IN_EXPLAIN,
     },
@@ -19,14 +20,14 @@ use crate::{
 };
 
 /// Asks for one entity, as [`Table::get`](crate::Table::get) does.
-pub fn get<E: TableEntity>(point: impl IntoPoint<Entity = E, View = impl FullView>) -> Question {
-    of_point::<E, E>("get", point.into_point().access())
+pub fn get<P: IntoPoint<View: FullView>>(point: P) -> Question {
+    of_point::<P::Entity, P::Entity>("get", point.into_point().access())
 }
 
 /// Asks for some fields of one entity, as [`Table::get_as`](crate::Table::get_as) does. A partial copy that
 /// lacks a field does not compile.
 pub fn get_as<P: Projection>(
-    point: impl IntoPoint<Entity = P::Entity, View = impl ReadableAs<P>>,
+    point: impl IntoPoint<Entity = P::Entity, View: ReadableAs<P>>,
 ) -> Question {
     of_point::<P::Entity, P>("get_as", point.into_point().access())
 }
@@ -45,6 +46,32 @@ where
 /// nothing is sent. The pattern then checks the query that the program runs, and not a second text of it.
 pub fn read_by<E, T>(make: impl FnOnce(&Client) -> Query<E, T>) -> Question {
     make(&Client::memory()).into()
+}
+
+/// Asks for the number of entities, as [`Query::count`] does.
+///
+/// ```
+/// # use entable::prelude::*;
+/// use entable::patterns::{self, Pattern};
+///
+/// # #[derive(TableEntity)]
+/// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+/// # pub struct Employee { pub department: String, pub id: u32 }
+/// let sales = patterns::query(Employee::primary().department("Sales"));
+/// // The service cannot count: each row is read.
+/// let pattern = Pattern::partition_scan("how many", patterns::count(sales)).rows(2_500);
+/// assert_eq!(pattern.request_count(), 3);
+/// ```
+pub fn count<E: 'static, T: Send + 'static>(query: Query<E, T>) -> Question {
+    let counts_ids = query.counts_ids();
+    let mut question = Question::from(query.counting_query());
+    question.verb = "count";
+    if let Work::Query(work) = &mut question.work {
+        work.counts_ids = counts_ids;
+        // A count reads page after page.
+        work.tables_at_once = 1;
+    }
+    question
 }
 
 macro_rules! writes {
@@ -153,6 +180,8 @@ impl<E, T> From<Query<E, T>> for Question {
                 lists_tables,
                 reads_each,
                 is_in_blob: blob.is_some(),
+                counts_ids: false,
+                tables_at_once: TABLES_IN_FLIGHT,
             }),
         }
     }

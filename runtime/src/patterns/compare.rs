@@ -8,7 +8,7 @@ use super::{
 use crate::store::usage::Prices;
 
 impl Plan {
-    /// Returns both designs as a table in Markdown: class, requests, rows and consistency of each pattern, by
+    /// Returns both designs as a table in Markdown: class, requests, round trips, rows and consistency of each pattern, by
     /// its name, then requests, storage and money of the whole.
     pub fn compare(&self, other: &Self, prices: &Prices) -> String {
         let mut out = format!("# {} and {}\n", self.name, other.name);
@@ -46,11 +46,19 @@ fn cell(call: Option<&PlannedCall>) -> String {
     let Some(call) = call else { return "not asked".to_owned() };
     let requests = call.requests;
     format!(
-        "{}, {} + {} requests, {} rows, {}",
+        "{}, {} + {} requests, {}, {} rows, {}",
         call.class,
         requests.before(),
         requests.after,
+        round_trip_words(requests.round_trips),
         requests.rows,
         call.consistency()
     )
+}
+
+fn round_trip_words(round_trips: u64) -> String {
+    match round_trips {
+        1 => "1 round trip".to_owned(),
+        more => format!("{more} round trips"),
+    }
 }

@@ -13,6 +13,23 @@ use crate::{
 /// How many times the load a plan looks at.
 const FACTORS: [(&str, f64); 3] = [("1", 1.0), ("10", 10.0), ("1,000", 1_000.0)];
 
+/// How the figures are made.
+const ABOUT: &str = "Requests follow from the declarations and paths, rates from the patterns. Round trips are the \
+    requests that a caller waits for one after another. A month has 30 days. Lookups of the outbox by workers are \
+    not counted.";
+
+/// A table of a plan, with what is said below it. Text between backquotes is code.
+#[derive(Debug, Default)]
+pub(crate) struct PlanPart {
+    pub(crate) title: &'static str,
+    pub(crate) heads: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
+    /// How the figures are made.
+    pub(crate) about: Vec<String>,
+    /// Hot partitions, in words.
+    pub(crate) hot: Vec<String>,
+}
+
 impl Plan {
     /// Returns the plan as Markdown: what each pattern costs, the load of account and partitions, today and
     /// with more of it, and the storage.
@@ -27,42 +44,60 @@ impl Plan {
 
     fn render(&self, prices: Option<&Prices>) -> String {
         let mut out = format!("# Plan of {}\n", self.name);
-        self.push_calls(prices, &mut out);
-        self.push_load(prices, &mut out);
-        self.push_hot(&mut out);
-        self.push_storage(&mut out);
-        out.push_str(
-            "\nRequests follow from the declarations and paths, rates from the patterns. A month has 30 \
-             days. Lookups of the outbox by workers are not counted.\n",
-        );
+        self.push_markdown(prices, &mut out);
         out
     }
 
-    fn push_calls(&self, prices: Option<&Prices>, out: &mut String) {
+    /// Adds the plan as Markdown, below a heading of the caller.
+    pub(crate) fn push_markdown(&self, prices: Option<&Prices>, out: &mut String) {
+        for part in self.parts(prices) {
+            let escaped = |cell: &String| cell.replace('|', "\\|");
+            let rows = part.rows.iter().map(|row| row.iter().map(escaped).collect());
+            push_table(&part.heads, rows, out);
+            part.about.iter().for_each(|about| out.push_str(&format!("\n{about}\n")));
+            if !part.hot.is_empty() {
+                out.push('\n');
+            }
+            part.hot.iter().for_each(|hot| out.push_str(&format!("- **Hot:** {hot}\n")));
+        }
+    }
+
+    /// Returns the tables of the plan, in their order.
+    pub(crate) fn parts(&self, prices: Option<&Prices>) -> Vec<PlanPart> {
+        let mut parts = vec![self.calls_part(prices), self.load_part(prices)];
+        if !self.stored.is_empty() {
+            parts.push(self.storage_part());
+        }
+        if let Some(last) = parts.last_mut() {
+            last.about.push(ABOUT.to_owned());
+        }
+        parts
+    }
+
+    fn calls_part(&self, prices: Option<&Prices>) -> PlanPart {
         let mut heads = vec![
             "pattern",
             "call",
             "class",
             "requests before the answer",
             "after it",
+            "round trips",
             "rows",
             "copies",
             "calls/s",
             "requests/s",
         ];
         heads.extend(prices.map(|_| "price of a month"));
-        push_table(
-            &heads,
-            self.calls.iter().map(|call| {
-                let mut cells = cells_of_call(call);
-                cells.extend(prices.map(|prices| number(call.price_per_month(prices))));
-                cells
-            }),
-            out,
-        );
+        let cells = |call: &PlannedCall| {
+            let mut cells = cells_of_call(call);
+            cells.extend(prices.map(|prices| number(call.price_per_month(prices))));
+            cells
+        };
+        let rows = self.calls.iter().map(cells).collect();
+        PlanPart { title: "Access patterns", heads, rows, ..PlanPart::default() }
     }
 
-    fn push_load(&self, prices: Option<&Prices>, out: &mut String) {
+    fn load_part(&self, prices: Option<&Prices>) -> PlanPart {
         let mut heads = vec![
             "load",
             "requests/s",
@@ -87,36 +122,32 @@ impl Plan {
             cells.extend(prices.map(|prices| number(plan.price_per_month(prices))));
             cells
         });
-        push_table(&heads, rows.into_iter(), out);
-        out.push_str(&format!(
-            "\nTargets: {ACCOUNT_REQUESTS_PER_SECOND} requests/s for an account and \
+        let targets = format!(
+            "Targets: {ACCOUNT_REQUESTS_PER_SECOND} requests/s for an account and \
              {PARTITION_ENTITIES_PER_SECOND} entities/s for a partition, of 1 KiB (\"Scalability and performance \
              targets for Table storage\", Azure Storage documentation, read on 2026-11-27). A pattern without \
-             `over` counts for one partition.\n"
-        ));
-    }
-
-    fn push_hot(&self, out: &mut String) {
-        let hot = self.hot_partitions();
-        if !hot.is_empty() {
-            out.push('\n');
-        }
-        for hot in hot {
-            out.push_str(&format!(
-                "- **Hot:** `{}` of `{}` gets {} entities/s in one partition and needs {} partitions: {}.\n",
+             `over` counts for one partition."
+        );
+        let hot = self.hot_partitions().into_iter().map(|hot| {
+            format!(
+                "`{}` of `{}` gets {} entities/s in one partition and needs {} partitions: {}.",
                 hot.partition_key,
                 hot.table,
                 number(hot.entities_per_second),
                 hot.partitions_needed,
                 hot.cure
-            ));
+            )
+        });
+        PlanPart {
+            title: "Load",
+            heads,
+            rows: rows.to_vec(),
+            about: vec![targets],
+            hot: hot.collect(),
         }
     }
 
-    fn push_storage(&self, out: &mut String) {
-        if self.stored.is_empty() {
-            return;
-        }
+    fn storage_part(&self) -> PlanPart {
         let rows = self.stored.iter().map(|stored| {
             vec![
                 stored.name.clone(),
@@ -125,15 +156,20 @@ impl Plan {
                 stored.how.clone(),
             ]
         });
-        push_table(&["stored", "rows", "bytes", "from"], rows, out);
+        PlanPart {
+            title: "Storage",
+            heads: vec!["stored", "rows", "bytes", "from"],
+            rows: rows.collect(),
+            ..PlanPart::default()
+        }
     }
 }
 
 fn cells_of_call(call: &PlannedCall) -> Vec<String> {
-    let Requests { after, blobs, rows, .. } = call.requests;
+    let Requests { after, blobs, rows, round_trips, .. } = call.requests;
     let before = call.requests.before();
     vec![
-        call.name.replace('|', "\\|"),
+        call.name.clone(),
         call.verb.clone(),
         call.class.clone(),
         match blobs {
@@ -141,6 +177,7 @@ fn cells_of_call(call: &PlannedCall) -> Vec<String> {
             blobs => format!("{before}, and {blobs} to blobs"),
         },
         after.to_string(),
+        round_trips.to_string(),
         rows.to_string(),
         call.consistency().to_owned(),
         number(call.per_second),

@@ -15,12 +15,12 @@ mod figures;
 mod compare;
 mod access_patterns;
 
-pub use access_patterns::AccessPatterns;
+pub use access_patterns::{AccessPatterns, is_named_once};
 pub use ask::{
-    delete, delete_at, get, get_as, insert, insert_or_merge, insert_or_replace, patch_at, query,
-    read_by, replace, replace_keys, update,
+    count, delete, delete_at, get, get_as, insert, insert_or_merge, insert_or_replace, patch_at,
+    query, read_by, replace, replace_keys, update,
 };
 pub use hot::HotPartition;
-pub use pattern::{Pattern, Per};
+pub use pattern::{Pattern, Per, Rate};
 pub use plan::Plan;
 pub use question::Question;

@@ -14,7 +14,7 @@ use crate::access::CostClass;
 /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
 /// # pub struct Employee { pub department: String, pub id: u32 }
 /// let sales = Employee::primary().department("Sales");
-/// let pattern = Pattern::partition_scan("a department", patterns::query(sales)).rows(2_500).at(20, Per::s);
+/// let pattern = Pattern::partition_scan("a department", patterns::query(sales)).rows(2_500).at((20, Per::s));
 /// assert_eq!(pattern.request_count(), 3);
 /// ```
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub struct Pattern {
     pub(super) per_second: f64,
     /// The number of partitions that the load is spread over evenly; 1 if nobody said it.
     pub(super) partitions: u64,
+    /// The number of existing tables of a window; `None` if nobody said it.
+    pub(super) tables: Option<u64>,
 }
 
 /// The time that a rate is counted in, as [`Pattern::at`] takes it.
@@ -55,6 +57,27 @@ impl Per {
     }
 }
 
+/// How often something happens: a number and its time, such as `(20, Per::s)`. A pattern says it as `at 20/s`.
+#[diagnostic::on_unimplemented(
+    message = "a rate is a number with a unit",
+    label = "this number has no unit: write `at 20/s`, `/min`, `/h` or `/day`"
+)]
+pub trait Rate: rate::Sealed {
+    #[doc(hidden)]
+    fn per_second(self) -> f64;
+}
+
+mod rate {
+    pub trait Sealed {}
+    impl<N: Into<f64>> Sealed for (N, super::Per) {}
+}
+
+impl<N: Into<f64>> Rate for (N, Per) {
+    fn per_second(self) -> f64 {
+        self.0.into() / self.1.seconds()
+    }
+}
+
 impl Pattern {
     fn new(name: &str, claim: Option<CostClass>, question: Question) -> Self {
         Self {
@@ -65,6 +88,7 @@ impl Pattern {
             most_requests: None,
             per_second: 0.0,
             partitions: 1,
+            tables: None,
         }
     }
 
@@ -99,16 +123,41 @@ impl Pattern {
         Self { rows, ..self }
     }
 
-    /// Sets how often the question is asked.
+    /// Sets how often the question is asked: a number, and the time that it is counted in.
     #[must_use]
-    pub fn at(self, times: impl Into<f64>, per: Per) -> Self {
-        Self { per_second: times.into() / per.seconds(), ..self }
+    pub fn at(self, rate: impl Rate) -> Self {
+        Self { per_second: rate.per_second(), ..self }
     }
 
     /// Sets over how many partitions the load is spread evenly; 1 if it is not set, the worst case.
     #[must_use]
     pub fn over(self, partitions: u64) -> Self {
         Self { partitions: partitions.max(1), ..self }
+    }
+
+    /// Sets the number of existing tables in a window of dated tables, which the rows are spread over evenly. Only
+    /// windows of more than 32 tables need it: they read those that exist, and a smaller window asks each of its
+    /// tables. 1 if it is not set.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// use entable::patterns::{self, Pattern};
+    /// use time::{OffsetDateTime, macros::datetime};
+    ///
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Visits{at:%Y%m%d}", partition_key = "{page}", row_key = "{at:desc}")]
+    /// # pub struct Visit { pub page: String, pub at: OffsetDateTime }
+    /// let year = datetime!(2026-01-01 0:00 UTC)..datetime!(2027-01-01 0:00 UTC);
+    /// let visits = Visit::primary().at_between(year).page("home");
+    /// let pattern = Pattern::partition_scan("a year", patterns::query(visits)).rows(500).tables(30);
+    /// // A list of the tables, and a page of each.
+    /// assert_eq!(pattern.request_count(), 31);
+    /// // Eight tables are read at the same time.
+    /// assert_eq!(pattern.round_trips(), 5);
+    /// ```
+    #[must_use]
+    pub fn tables(self, tables: u64) -> Self {
+        Self { tables: Some(tables), ..self }
     }
 
     /// Sets the most requests that a call may send, those after the answer included.
@@ -122,13 +171,43 @@ impl Pattern {
         self.cost().total()
     }
 
+    /// Returns the number of requests of a call to the blob store, those after the answer included.
+    pub fn blob_request_count(&self) -> u64 {
+        self.cost().blobs
+    }
+
+    /// Returns the requests that a caller waits for one after another: the latency of the call, counted in round
+    /// trips. Requests that are sent at the same time count once, and those after the answer do not count.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// use entable::patterns::{self, Pattern};
+    ///
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         list(ByCity, row_key = "city_{city}"))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub city: String }
+    /// let kiel = Employee::by_city().department("Sales").city("Kiel");
+    /// let pattern = Pattern::range("people of a city", patterns::query(kiel)).rows(20);
+    /// // The ids, then 20 people at the same time.
+    /// assert_eq!((pattern.request_count(), pattern.round_trips()), (21, 2));
+    /// ```
+    pub fn round_trips(&self) -> u64 {
+        self.cost().round_trips
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns the number of operations in the transaction of a write; 0 for a read.
     pub fn operation_count(&self) -> u64 {
         if self.question.class().is_some() { 0 } else { self.cost().rows }
     }
 
     pub(super) fn cost(&self) -> Requests {
-        self.question.requests(self.rows)
+        self.question.requests(self.rows, self.tables)
     }
 
     /// Returns what does not hold, in words; `None` if all that the pattern claims holds.

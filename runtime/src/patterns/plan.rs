@@ -8,7 +8,7 @@ use super::{
     row_size::estimate_row_bytes,
 };
 use crate::{
-    entity::TableEntity,
+    entity::{Schema, TableEntity},
     error::{Error, ErrorKind, Result},
     limits::ACCOUNT_REQUESTS_PER_SECOND,
     maintain::PartitionReport,
@@ -114,6 +114,11 @@ impl PlannedCall {
 }
 
 impl Plan {
+    /// Returns the name of the patterns.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) fn of_patterns(name: &str, patterns: &[Pattern]) -> Self {
         Self {
             format: FORMAT,
@@ -150,6 +155,46 @@ impl Plan {
         self
     }
 
+    /// Adds the storage of so many entities of a type, with all of their copies, if each row has the mean size of a
+    /// row in `report`, which [`Client::partition_report`](crate::Client::partition_report) measured. Ten thousand
+    /// entities in a store say what a billion of them take.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// entable::access_patterns! { STAFF; "hire" write insert::<Employee>() at 1/s; }
+    /// let staff = staff().await?;
+    /// let report = staff.client().partition_report("Staff").await?;
+    /// let plan = STAFF.plan().storing_at_measured_size::<Employee>(1_000_000_000, &report);
+    /// assert!(plan.markdown().contains("bytes a row as measured"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn storing_at_measured_size<E: TableEntity>(
+        mut self,
+        entities: u64,
+        report: &PartitionReport,
+    ) -> Self {
+        let schema = E::SCHEMA;
+        let rows = entities.saturating_mul(rows_of_entity(schema));
+        // A product of two large counts needs more than 64 bits.
+        let mean = u128::from(report.bytes).div_ceil(u128::from(report.rows.max(1)));
+        let bytes = u128::from(rows).saturating_mul(u128::from(report.bytes));
+        let bytes = bytes / u128::from(report.rows.max(1));
+        self.stored.push(StoredRows {
+            name: schema.entity.to_owned(),
+            rows,
+            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            how: format!(
+                "{} rows an entity, {mean} bytes a row as measured",
+                rows_of_entity(schema)
+            ),
+        });
+        self
+    }
+
     fn add_type<E: TableEntity>(mut self, entities: u64, given: Option<u64>) -> Self {
         let schema = E::SCHEMA;
         let families = schema.families.iter().filter(|family| !family.in_blob);
@@ -157,8 +202,7 @@ impl Plan {
         let estimated: u64 = sizes.iter().sum();
         let primary = sizes.first().copied().unwrap_or(0).max(1);
         let bytes = given.map_or(estimated, |given| estimated.saturating_mul(given) / primary);
-        let further_parts = schema.parts.len().saturating_sub(1);
-        let rows = u64::try_from(sizes.len() + further_parts).unwrap_or(u64::MAX);
+        let rows = rows_of_entity(schema);
         let how = match given {
             None => format!("{rows} rows an entity, {bytes} bytes by its declaration"),
             Some(given) => format!("{rows} rows an entity, {given} bytes a primary"),
@@ -223,6 +267,13 @@ impl Plan {
         let message = format!("the plan has format {}, this program reads {FORMAT}", plan.format);
         Err(Error::new(ErrorKind::Decode, message))
     }
+}
+
+/// Returns the number of rows of an entity with all of its copies.
+fn rows_of_entity(schema: &Schema) -> u64 {
+    let families = schema.families.iter().filter(|family| !family.in_blob).count();
+    let further_parts = schema.parts.len().saturating_sub(1);
+    u64::try_from(families + further_parts).unwrap_or(u64::MAX)
 }
 
 /// Returns a count as a number with a fraction.

@@ -9,6 +9,7 @@ use crate::{
     error::Error,
     key::{Family, Form},
     limits::PAGE_ROWS,
+    query::list_query::POINT_READS,
 };
 
 /// One call of a program, with what follows from the types: its plan, without a store. Functions of
@@ -55,6 +56,10 @@ pub(super) struct QueryWork {
     pub(super) reads_each: bool,
     /// Whether the ids are in a blob.
     pub(super) is_in_blob: bool,
+    /// Whether only the ids of a list are read, to count them.
+    pub(super) counts_ids: bool,
+    /// The number of dated tables that are read at the same time.
+    pub(super) tables_at_once: usize,
 }
 
 /// The partitions of a row family.
@@ -94,6 +99,9 @@ pub(super) struct Requests {
     pub(super) blobs: u64,
     /// Rows that are read, or operations in the transaction, in the partition of the question.
     pub(super) rows: u64,
+    /// Requests that the caller waits for one after another; requests sent together count once.
+    #[serde(default)]
+    pub(super) round_trips: u64,
 }
 
 impl Requests {
@@ -165,44 +173,72 @@ impl Question {
         }
     }
 
-    /// Returns the requests of one call that finds `items` entities.
-    pub(super) fn requests(&self, items: u64) -> Requests {
+    /// Returns the requests of one call that finds `items` entities, in `tables` dated tables.
+    pub(super) fn requests(&self, items: u64, tables: Option<u64>) -> Requests {
         match &self.work {
             Work::Point { parts } => {
-                Requests { reads: *parts, rows: *parts, ..Requests::default() }
+                // The parts of a wide entity are read together.
+                Requests { reads: *parts, rows: *parts, round_trips: 1, ..Requests::default() }
             }
-            Work::Query(query) => query.requests(items),
+            Work::Query(query) => query.requests(items, tables),
             Work::Write(cost) => requests_of_write(cost),
         }
     }
 }
 
 impl QueryWork {
-    fn requests(&self, items: u64) -> Requests {
+    fn requests(&self, items: u64, tables: Option<u64>) -> Requests {
         let items = self.take.map_or(items, |take| items.min(take));
         if self.reads_each {
-            let blobs = u64::from(self.is_in_blob);
-            // The ids are one row.
-            return Requests {
-                scans: 1 - blobs,
-                blobs,
-                reads: items,
-                rows: items.saturating_add(1),
-                ..Requests::default()
-            };
+            return self.requests_of_list(items);
         }
         let rows = items.saturating_mul(self.rows_per_item);
-        let pages = rows.div_ceil(u64::from(self.top.unwrap_or(PAGE_ROWS).max(1))).max(1);
-        let pages = match self.lists_tables {
-            true => pages.saturating_add(1),
-            false => pages.max(self.tables),
+        // A window above 32 tables reads those that exist, a smaller one asks for each.
+        let tables = match self.lists_tables {
+            true => tables.unwrap_or(1),
+            false => self.tables,
+        }
+        .max(1);
+        let pages_of_table = rows.div_ceil(tables).div_ceil(self.rows_of_page()).max(1);
+        let (scans, round_trips) = match tables {
+            1 => (pages_of_table, pages_of_table),
+            // First pages are read together, later pages of a table when its turn comes.
+            _ => (
+                pages_of_table.saturating_mul(tables),
+                tables
+                    .div_ceil(number(self.tables_at_once))
+                    .saturating_add(tables.saturating_mul(pages_of_table - 1)),
+            ),
         };
-        Requests { scans: pages, rows, ..Requests::default() }
+        let lists = u64::from(self.lists_tables);
+        Requests {
+            scans: scans.saturating_add(lists),
+            rows,
+            round_trips: round_trips.saturating_add(lists),
+            ..Requests::default()
+        }
+    }
+
+    fn rows_of_page(&self) -> u64 {
+        u64::from(self.top.unwrap_or(PAGE_ROWS).max(1))
+    }
+
+    /// Returns the requests of a query of a list: the ids, which are one row, then each entity.
+    fn requests_of_list(&self, items: u64) -> Requests {
+        let blobs = u64::from(self.is_in_blob);
+        let reads = if self.counts_ids { 0 } else { items };
+        Requests {
+            scans: 1 - blobs,
+            blobs,
+            reads,
+            rows: reads.saturating_add(1),
+            round_trips: reads.div_ceil(number(POINT_READS)).saturating_add(1),
+            ..Requests::default()
+        }
     }
 }
 
 fn requests_of_write(cost: &CostModel) -> Requests {
-    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let is_transaction = cost.operations > 1;
     Requests {
         reads: number(cost.reads),
@@ -212,5 +248,10 @@ fn requests_of_write(cost: &CostModel) -> Requests {
         after: number(cost.after),
         blobs: number(cost.uploads + cost.removals),
         rows: number(cost.operations),
+        round_trips: number(cost.round_trips),
     }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -14,6 +14,8 @@ pub(crate) struct CostModel {
     pub(crate) uploads: usize,
     /// Operations in the transaction, which is one request.
     pub(crate) operations: usize,
+    /// Requests that the caller waits for one after another. Requests of one stage are sent together.
+    pub(crate) round_trips: usize,
     /// Requests that follow after the verb returned to its caller.
     pub(crate) after: usize,
     /// Blobs that are removed after the verb returned to its caller.
@@ -44,6 +46,11 @@ impl CostModel {
             operations,
             self.request_words_after_answer(),
         ]
+    }
+
+    /// Returns the cost with so many stages before the transaction.
+    const fn after_stages(self, stages: usize) -> Self {
+        Self { round_trips: self.round_trips + stages, ..self }
     }
 
     /// Returns in words how many requests are sent before the verb returns to its caller.
@@ -136,6 +143,7 @@ impl Counts {
             reservations: 0,
             uploads: 0,
             operations: operations + outbox,
+            round_trips: 1,
             after: remote + dirty,
             removals: 0,
             is_confirmed: false,
@@ -144,19 +152,29 @@ impl Counts {
 
     /// Returns the cost of a write that changes no key: it writes each copy again.
     fn kept(self, verb: &'static str, reads: usize, own_rows: usize) -> CostModel {
+        let stages = usize::from(reads > 0) + usize::from(self.remote_copies > 0);
         self.verb_cost(verb, reads + self.remote_copies, own_rows + self.copies, self.remote_copies)
+            .after_stages(stages)
     }
 
     fn deleted(self, verb: &'static str, reads: usize) -> CostModel {
         let is_confirmed = self.remote_rows() > 0;
+        let stages = usize::from(reads > 0) + self.row_stages();
         let reads = reads + self.lists + self.remote_copies + self.remote_lists;
         CostModel {
             // The dirty row goes with the blobs, or a worker deletes it.
             after: self.remote_rows() + usize::from(self.blobs > 0 && !is_confirmed),
             removals: self.blobs,
             is_confirmed,
-            ..self.verb_cost(verb, reads, self.rows(), self.remote_rows() + self.blobs)
+            ..self
+                .verb_cost(verb, reads, self.rows(), self.remote_rows() + self.blobs)
+                .after_stages(stages)
         }
+    }
+
+    /// Returns the stages that read lists and remote rows before a write that changes keys.
+    fn row_stages(self) -> usize {
+        [self.lists, self.remote_lists, self.remote_copies].iter().filter(|rows| **rows > 0).count()
     }
 
     fn with_reservations(self, cost: CostModel) -> CostModel {
@@ -164,6 +182,8 @@ impl Counts {
         CostModel {
             reservations: claim + self.reserved,
             operations: cost.operations + claim,
+            // The claim comes first, then all reservations together.
+            round_trips: cost.round_trips + 2 * claim,
             ..cost
         }
     }
@@ -228,26 +248,27 @@ pub(crate) fn write_cost(schema: &Schema, verb: WriteVerb) -> CostModel {
     let n = Counts::count_rows_of(schema);
     let name = verb.words();
     match verb {
-        WriteVerb::Insert => CostModel {
-            uploads: n.blobs,
-            ..n.with_reservations(n.verb_cost(
-                name,
-                n.lists + n.remote_lists,
-                n.rows(),
-                n.remote_rows(),
-            ))
-        },
+        WriteVerb::Insert => {
+            let uploads = usize::from(n.blobs > 0);
+            let stages = usize::from(n.lists > 0) + usize::from(n.remote_lists > 0) + uploads;
+            let reads = n.lists + n.remote_lists;
+            let cost = n.verb_cost(name, reads, n.rows(), n.remote_rows()).after_stages(stages);
+            CostModel { uploads: n.blobs, ..n.with_reservations(cost) }
+        }
         WriteVerb::Replace => n.kept(name, 0, n.parts),
         WriteVerb::ReplaceKeys => CostModel {
             // One row comes and one goes. A worker deletes the dirty row.
             after: 2 * n.remote_rows(),
             is_confirmed: n.remote_rows() > 0,
-            ..n.with_reservations(n.verb_cost(
-                name,
-                2 * n.lists + n.remote_copies + 2 * n.remote_lists,
-                n.parts + 2 * n.copies + 2 * n.lists,
-                n.remote_rows(),
-            ))
+            ..n.with_reservations(
+                n.verb_cost(
+                    name,
+                    2 * n.lists + n.remote_copies + 2 * n.remote_lists,
+                    n.parts + 2 * n.copies + 2 * n.lists,
+                    n.remote_rows(),
+                )
+                .after_stages(n.row_stages()),
+            )
         },
         // The merge of a field is of the part that holds it, unless a copy holds the field too.
         WriteVerb::PatchAt if n.copies + n.remote_copies == 0 => n.kept(name, 0, 1),

@@ -11,7 +11,12 @@ use super::{
     query_plan::QueryPlan,
     request::Request,
 };
-use crate::{entity::TableEntity, error::Result, page::PageLoop, row::Row};
+use crate::{
+    entity::{Schema, TableEntity},
+    error::Result,
+    page::PageLoop,
+    row::Row,
+};
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Counts the items that [`collect`](Self::collect) would return. Reads only keys and types, in one request
@@ -85,9 +90,18 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         counted.stream().try_next().await.map(|found| found.is_some())
     }
 
+    /// Returns whether a count reads only the ids of a local list.
+    pub(crate) fn counts_ids(&self) -> bool {
+        let request = &self.request;
+        let is_remote = request.family().is_some_and(|family| family.is_remote);
+        // Ids do not show which entities have expired.
+        let can_expire = request.schema.is_none_or(Schema::can_expire);
+        request.reads_list() && !is_remote && request.conditions.is_empty() && !can_expire
+    }
+
     /// Returns a query that yields `()` for each item of this query. Where possible, it reads only the
     /// properties that decide which rows are items, such as keys and type, or only the ids of a local list.
-    fn counting_query(&self) -> Query<E, ()> {
+    pub(crate) fn counting_query(&self) -> Query<E, ()> {
         let query = self.clone();
         if !self.request.reads_list() {
             let counted =
@@ -95,11 +109,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             let query = query.edit_request(Request::keys_only);
             return query.map_source(|_| Source::Rows(Arc::new(counted)));
         }
-        let is_remote = self.request.family().is_some_and(|family| family.is_remote);
-        let ids = self.request.schema.filter(|schema| {
-            // Ids do not show which entities have expired.
-            !is_remote && self.request.conditions.is_empty() && !schema.can_expire()
-        });
+        let ids = self.request.schema.filter(|_| self.counts_ids());
         query.map_source(|source| match (ids, source) {
             // A local list is written together with its entities, so its ids are the items.
             (Some(schema), _) => Source::Lists(Arc::new(move |plan, cursor| {

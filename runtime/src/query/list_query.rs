@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The number of entities that are read concurrently.
-const POINT_READS: usize = 32;
+pub(crate) const POINT_READS: usize = 32;
 
 /// PartitionKey and RowKey of an entity in a list.
 type Keys = (String, String);

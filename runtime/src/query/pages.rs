@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The number of tables of a window that are read concurrently.
-const TABLES_IN_FLIGHT: usize = 8;
+pub(crate) const TABLES_IN_FLIGHT: usize = 8;
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Returns the items of several tables, table by table. Reads the first pages of eight tables concurrently,

@@ -6,7 +6,10 @@ use super::{
     numbers::{age, grouped, percent, size},
     picture::{arrow_legend_html, draw_wide_and_narrow},
 };
-use crate::patterns::write_cost::CostModel;
+use crate::{
+    patterns::{Plan, write_cost::CostModel},
+    store::usage::Prices,
+};
 
 const STYLE: &str =
     concat!(include_str!("palette.css"), include_str!("picture.css"), include_str!("style.css"));
@@ -16,6 +19,7 @@ pub(super) fn render_html(
     title: &str,
     tables: &[TableModel],
     outbox: Option<&OutboxFigures>,
+    plans: &[(Plan, Option<Prices>)],
 ) -> String {
     let title = escape_markup(title);
     let mut out = format!(
@@ -24,16 +28,17 @@ pub(super) fn render_html(
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
     );
-    push_contents(tables, &mut out);
+    push_contents(tables, plans, &mut out);
     if let Some(outbox) = outbox {
         push_outbox(outbox, &mut out);
     }
     tables.iter().for_each(|table| push_table(table, &mut out));
+    plans.iter().for_each(|(plan, prices)| push_plan(plan, prices.as_ref(), &mut out));
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
 
-fn push_contents(tables: &[TableModel], out: &mut String) {
+fn push_contents(tables: &[TableModel], plans: &[(Plan, Option<Prices>)], out: &mut String) {
     out.push_str("<nav>\n");
     for table in tables {
         let name = escape_markup(&table.name);
@@ -43,7 +48,32 @@ fn push_contents(tables: &[TableModel], out: &mut String) {
             out.push_str(&format!("<a href=\"#{name}\">{name}</a>\n"));
         }
     }
+    for (plan, _) in plans {
+        let name = escape_markup(plan.name());
+        out.push_str(&format!("<a class=\"table\" href=\"#plan-{name}\">Plan of {name}</a>\n"));
+    }
     out.push_str("</nav>\n");
+}
+
+fn push_plan(plan: &Plan, prices: Option<&Prices>, out: &mut String) {
+    let name = escape_markup(plan.name());
+    out.push_str(&format!("<section id=\"plan-{name}\">\n<h2>Plan of {name}</h2>\n"));
+    for part in plan.parts(prices) {
+        let rows = part.rows.iter();
+        let rows = rows.map(|row| row.iter().map(|cell| escape_markup(cell)).collect());
+        push_cells(part.title, "costs", &part.heads, rows, out);
+        if !part.hot.is_empty() {
+            out.push_str("<ul class=\"notes\">\n");
+            for hot in &part.hot {
+                out.push_str(&format!("<li>Hot: {}</li>\n", with_code(hot)));
+            }
+            out.push_str("</ul>\n");
+        }
+        for about in &part.about {
+            out.push_str(&format!("<p class=\"about\">{}</p>\n", with_code(about)));
+        }
+    }
+    out.push_str("</section>\n");
 }
 
 fn push_table(table: &TableModel, out: &mut String) {

@@ -7,7 +7,7 @@ use super::{
     model::{OutboxFigures, TableModel},
     picture::table_picture_file,
 };
-use crate::{entity::Schema, error::Result, table::Client};
+use crate::{entity::Schema, error::Result, patterns::Plan, store::usage::Prices, table::Client};
 
 /// Returns the [`Report`](crate::report::Report) of entity types: their layout and its costs, as
 /// Markdown and as an HTML page.
@@ -42,13 +42,19 @@ pub struct Report {
     title: String,
     tables: Vec<TableModel>,
     outbox: Option<OutboxFigures>,
+    plans: Vec<(Plan, Option<Prices>)>,
 }
 
 impl Report {
     /// Returns the report on the entity types that `schemas` describe.
     #[doc(hidden)]
     pub fn of(schemas: &[&'static Schema]) -> Self {
-        Self { title: "Tables".to_owned(), tables: tables_of(schemas), outbox: None }
+        Self {
+            title: "Tables".to_owned(),
+            tables: tables_of(schemas),
+            outbox: None,
+            plans: Vec::new(),
+        }
     }
 
     /// Sets the title; "Tables" without it.
@@ -90,9 +96,49 @@ impl Report {
     ///
     /// Returns the first error of the backend. A missing table is not an error.
     pub async fn measured(self, client: &Client) -> Result<Self> {
-        let Self { title, mut tables, .. } = self;
+        let Self { title, mut tables, plans, .. } = self;
         let outbox = measure_store(client, &mut tables).await?;
-        Ok(Self { title, tables, outbox: Some(outbox) })
+        Ok(Self { title, tables, outbox: Some(outbox), plans })
+    }
+
+    /// Adds the plan of access patterns after the tables: what each pattern costs, the load of account and
+    /// partitions, and storage.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// entable::access_patterns! {
+    ///     STAFF;
+    ///     "hire" write insert::<Employee>() at 2/h;
+    /// }
+    /// let report = entable::report![Employee].with_plan(STAFF.plan());
+    /// assert!(report.markdown().contains("## Plan of STAFF"));
+    /// assert!(report.html().contains("<h2>Plan of STAFF</h2>"));
+    /// ```
+    #[must_use]
+    pub fn with_plan(mut self, plan: Plan) -> Self {
+        self.plans.push((plan, None));
+        self
+    }
+
+    /// Adds the plan of access patterns with money, as [`with_plan`](Self::with_plan) does without.
+    ///
+    /// ```
+    /// # use entable::{Prices, prelude::*};
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// # entable::access_patterns! { STAFF; "hire" write insert::<Employee>() at 1/s; }
+    /// let prices = Prices::per_10_000(0.5, 0.5, 1.0, 0.7);
+    /// let report = entable::report![Employee].with_priced_plan(STAFF.plan(), prices);
+    /// assert!(report.markdown().contains("| price of a month |"));
+    /// ```
+    #[must_use]
+    pub fn with_priced_plan(mut self, plan: Plan, prices: Prices) -> Self {
+        self.plans.push((plan, Some(prices)));
+        self
     }
 
     /// Returns the report as Markdown.
@@ -105,7 +151,12 @@ impl Report {
     /// assert!(entable::report![Employee].markdown().contains("## Table Staff"));
     /// ```
     pub fn markdown(&self) -> String {
-        markdown::render_markdown(&self.title, &self.tables, self.outbox.as_ref())
+        let mut out = markdown::render_markdown(&self.title, &self.tables, self.outbox.as_ref());
+        for (plan, prices) in &self.plans {
+            out.push_str(&format!("\n## Plan of {}\n", plan.name()));
+            plan.push_markdown(prices.as_ref(), &mut out);
+        }
+        out
     }
 
     /// Returns the report as one HTML page with pictures, for light and dark screens, phones and paper.
@@ -119,7 +170,7 @@ impl Report {
     /// assert!(entable::report![Employee].html().starts_with("<!doctype html>"));
     /// ```
     pub fn html(&self) -> String {
-        html::render_html(&self.title, &self.tables, self.outbox.as_ref())
+        html::render_html(&self.title, &self.tables, self.outbox.as_ref(), &self.plans)
     }
 
     /// Returns the picture of a table as an SVG file for light and dark pages, such as a README. Returns
