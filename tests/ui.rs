@@ -1,6 +1,6 @@
 //! Compares the compiler's messages about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 20] = [
+const TOPICS: [&str; 21] = [
     "container",
     "encrypt",
     "enum",
@@ -12,6 +12,7 @@ const TOPICS: [&str; 20] = [
     "name",
     "patch",
     "path",
+    "pattern",
     "projection",
     "properties",
     "series",
