@@ -4,8 +4,10 @@ use std::{fmt, str::FromStr};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use time::OffsetDateTime;
 
 use crate::{
+    edm::Ticks,
     error::{Error, ErrorKind},
     key::{fnv1a, stable_hash},
 };
@@ -117,11 +119,14 @@ pub struct Cursor {
     /// The dated table that holds the next page's entities, for a scan that reads dated tables in turn.
     /// `None` for any other scan. `at` is empty if the page begins at the start of the table.
     pub(crate) table: Option<String>,
+    /// The instant from which the program counts the window of its query, for later pages.
+    pub(crate) as_of: Option<Ticks>,
 }
 
 const VERSION: u8 = 1;
 
 const MIXED: u64 = 1 << 63;
+const AS_OF: u64 = 1 << 62;
 
 /// Encodes and decodes the cursor's bytes. Numbers are little endian:
 ///
@@ -129,20 +134,76 @@ const MIXED: u64 = 1 << 63;
 /// 0   u8   version, 1
 /// 1   u32  check sum of all that follows
 /// 5   u64  fingerprint of the query
-/// 13  u64  rows returned so far; the highest bit: pages held rows that were skipped
-/// 21  u8   bytes of the table's name, 0 unless the query reads several tables; and the name, ASCII
+/// 13  u64  rows returned so far; the highest bit: pages held rows that were skipped; the next one: a time follows
+///     i64  the time of `as_of`, in ticks since year 1, if there is one
+///     u8   bytes of the table's name, 0 unless the query reads several tables; and the name, ASCII
 ///     u32  bytes of NextPartitionKey
 ///     ..   NextPartitionKey, UTF-8
 ///     ..   nothing, or 1 and NextRowKey to the end
 /// ```
 impl Cursor {
+    /// Returns the cursor with the instant from which the query's window is counted. The cursors of later pages
+    /// keep it, so a query of "the last 90 days" reads the same 90 days on every page, however long its reader
+    /// takes. A window from another instant is another query, which refuses the cursor.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    /// use time::{Duration, OffsetDateTime};
+    ///
+    /// #[derive(Debug, TableEntity)]
+    /// #[table(name = "Visits", partition_key = "{page}", row_key = "{at}")]
+    /// struct Visit {
+    ///     page: String,
+    ///     at: OffsetDateTime,
+    /// }
+    ///
+    /// /// The visits of the last 90 days, ten on a page.
+    /// async fn visits(table: &Table<Visit>, cursor: Option<Cursor>) -> Result<(usize, Option<Cursor>), Error> {
+    ///     let as_of = cursor.as_ref().and_then(Cursor::as_of).unwrap_or_else(OffsetDateTime::now_utc);
+    ///     let window = as_of - Duration::days(90)..as_of;
+    ///     let query = table.query(Visit::primary().page("/").at_between(window)).page_size(10);
+    ///     let page = query.page(cursor).await?;
+    ///     Ok((page.items.len(), page.next.map(|next| next.with_as_of(as_of))))
+    /// }
+    /// # use entable::Cursor;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let client = Client::memory();
+    /// # let table = client.table::<Visit>();
+    /// # table.create().await?;
+    /// # for hours in 1..16 {
+    /// #     let at = OffsetDateTime::now_utc() - Duration::hours(hours);
+    /// #     table.insert(&Visit { page: "/".into(), at }).await?;
+    /// # }
+    /// let (first, next) = visits(&table, None).await?;
+    /// let (second, next) = visits(&table, next).await?;
+    /// assert_eq!((first, second, next), (10, 5, None));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A time outside of the years 1 to 9999 is left out.
+    #[must_use]
+    pub fn with_as_of(self, time: OffsetDateTime) -> Self {
+        Self { as_of: Ticks::try_from(time).ok(), ..self }
+    }
+
+    /// Returns the instant from which the query's window is counted, if [`with_as_of`](Self::with_as_of) set one.
+    /// Whoever has the cursor can change it: a service that must not show older rows checks it.
+    pub fn as_of(&self) -> Option<OffsetDateTime> {
+        self.as_of.map(OffsetDateTime::from)
+    }
+
     fn encode(&self) -> Vec<u8> {
         let length = u32::try_from(self.at.partition_key.len()).unwrap_or(u32::MAX);
         let mut body = Vec::with_capacity(64 + self.at.partition_key.len());
         body.extend_from_slice(&self.fingerprint.to_le_bytes());
-        // No query returns 2^63 items, so the highest bit of their number is free.
-        let returned = self.returned & !MIXED | if self.mixed { MIXED } else { 0 };
+        // No query returns 2^62 items, so the highest bits of their number are free.
+        let returned = self.returned & !(MIXED | AS_OF)
+            | if self.mixed { MIXED } else { 0 }
+            | if self.as_of.is_some() { AS_OF } else { 0 };
         body.extend_from_slice(&returned.to_le_bytes());
+        body.extend(self.as_of.into_iter().flat_map(|time| time.get().to_le_bytes()));
         let table = self.table.as_deref().unwrap_or_default();
         // A table's name has at most 63 characters, all ASCII, so the fallback is never taken.
         body.push(u8::try_from(table.len()).unwrap_or(u8::MAX));
@@ -169,11 +230,18 @@ impl Cursor {
         }
         let (fingerprint, rest) = body.split_first_chunk()?;
         let (returned, rest) = rest.split_first_chunk()?;
+        let returned = u64::from_le_bytes(*returned);
+        let (as_of, rest) = match returned & AS_OF {
+            0 => (None, rest),
+            _ => {
+                let (ticks, rest) = rest.split_first_chunk()?;
+                (Some(Ticks::new(i64::from_le_bytes(*ticks))?), rest)
+            }
+        };
         let (length, rest) = rest.split_first()?;
         let (table, rest) = rest.split_at_checked(usize::from(*length))?;
         let table = Some(text_of(table)?).filter(|table| !table.is_empty());
         let (length, rest) = rest.split_first_chunk()?;
-        let returned = u64::from_le_bytes(*returned);
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
         let (partition_key, rest) = rest.split_at_checked(length)?;
         let row_key = match rest {
@@ -184,10 +252,11 @@ impl Cursor {
         };
         Some(Self {
             fingerprint: u64::from_le_bytes(*fingerprint),
-            returned: returned & !MIXED,
+            returned: returned & !(MIXED | AS_OF),
             mixed: returned & MIXED != 0,
             at: Continuation { partition_key: text_of(partition_key)?, row_key },
             table,
+            as_of,
         })
     }
 }
@@ -262,14 +331,16 @@ mod tests {
     prop_compose! {
         fn cursors()(
             fingerprint: u64,
-            returned in 0..MIXED,
+            returned in 0..AS_OF,
             mixed: bool,
             partition_key in ".*",
             row_key in proptest::option::of(".*"),
             table in proptest::option::of("[A-Za-z0-9]{3,63}"),
+            as_of in proptest::option::of(0..=Ticks::MAX.get()),
         ) -> Cursor {
             let at = Continuation { partition_key, row_key };
-            Cursor { fingerprint, returned, mixed, at, table }
+            let as_of = as_of.and_then(Ticks::new);
+            Cursor { fingerprint, returned, mixed, at, table, as_of }
         }
     }
 
@@ -308,7 +379,8 @@ mod tests {
     #[test]
     fn the_format_does_not_change() {
         let at = Continuation { partition_key: "Sales".into(), row_key: Some("empid_7".into()) };
-        let cursor = Cursor { fingerprint: 1, returned: 2, mixed: false, at, table: None };
+        let cursor =
+            Cursor { fingerprint: 1, returned: 2, mixed: false, at, table: None, as_of: None };
         assert_eq!(cursor.to_string(), "AZMlJvoBAAAAAAAAAAIAAAAAAAAAAAUAAABTYWxlcwFlbXBpZF83");
         let cursor = Cursor { at: Continuation { row_key: None, ..cursor.at }, ..cursor };
         assert_eq!(cursor.to_string(), "AWZBzq8BAAAAAAAAAAIAAAAAAAAAAAUAAABTYWxlcw");

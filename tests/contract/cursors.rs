@@ -1,6 +1,7 @@
 //! Tests that a cursor continues its own query only.
 
-use entable::{KeyScope, Keyring, RootKey, backend::Memory, prelude::*};
+use entable::{Cursor, KeyScope, Keyring, RootKey, backend::Memory, prelude::*};
+use time::{OffsetDateTime, macros::datetime};
 
 use crate::store::TestResult;
 
@@ -114,5 +115,59 @@ async fn a_cursor_does_not_show_an_encrypted_value() -> TestResult {
     };
     assert_eq!(cursors(7).await?, cursors(7).await?);
     assert_ne!(cursors(7).await?, cursors(8).await?);
+    Ok(())
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "CursorVisits", partition_key = "{page}", row_key = "{at}")]
+struct Visit {
+    page: String,
+    at: OffsetDateTime,
+}
+
+/// A reader of "the last 90 days" who comes back a day later for each page reads the days of the first page.
+#[tokio::test]
+async fn a_window_that_moves_stays_where_its_first_page_put_it() -> TestResult {
+    let client = Client::memory();
+    let visits = client.table::<Visit>();
+    visits.create().await?;
+    let start = datetime!(2026-11-27 12:00 UTC);
+    let day = time::Duration::days(1);
+    for (page, shift) in [("/", 1), ("/faq", 2)] {
+        for number in -95..10_i32 {
+            let at = start + day * number + time::Duration::minutes(shift);
+            visits.insert(&Visit { page: page.into(), at }).await?;
+        }
+    }
+    let window = |as_of| as_of - day * 90..as_of;
+    let one = |as_of| visits.query(Visit::primary().page("/").at_between(window(as_of)));
+    let both = |as_of| {
+        let path = |page| Visit::primary().page(page).at_between(window(as_of));
+        visits.query_many([path("/"), path("/faq")]).in_key_order()
+    };
+    for is_merged in [false, true] {
+        let (mut cursor, mut found, mut pages) = (None::<Cursor>, Vec::new(), 0);
+        loop {
+            let now = start + day * pages;
+            let as_of = cursor.as_ref().and_then(Cursor::as_of).unwrap_or(now);
+            let page = match is_merged {
+                false => one(as_of).page_size(40).page(cursor).await?,
+                true => both(as_of).page_size(40).page(cursor).await?,
+            };
+            pages += 1;
+            found.extend(page.items.iter().map(|visit| visit.at));
+            let Some(next) = page.next else { break };
+            // Said once; the cursors of later pages keep it.
+            let next = if pages == 1 { next.with_as_of(as_of) } else { next };
+            cursor = Some(next.to_string().parse()?);
+        }
+        let expected = if is_merged { 180 } else { 90 };
+        assert_eq!((found.len(), pages), (expected, (expected as i32 + 39) / 40));
+        assert!(found.iter().all(|at| *at < start && *at >= start - day * 90));
+    }
+    let first = one(start).page_size(1).page(None).await?.next.unwrap();
+    assert_eq!(first.as_of(), None);
+    let kept = first.with_as_of(start);
+    assert!(one(start + day).page(Some(kept)).await.unwrap_err().is_invalid_cursor());
     Ok(())
 }

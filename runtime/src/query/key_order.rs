@@ -81,6 +81,7 @@ impl<E: TableEntity> KeyOrder<E> {
             let Some(item) = merge.next_item().await? else { return Ok(Page::new(items, None)) };
             items.push(item);
         }
+        let as_of = cursor.as_ref().and_then(|cursor| cursor.as_of);
         let returned = cursor.map_or(0, |cursor| cursor.returned)
             + u64::try_from(items.len()).unwrap_or(u64::MAX);
         let next = items.last().filter(|_| merge.has_more()).map(|last| Cursor {
@@ -92,6 +93,7 @@ impl<E: TableEntity> KeyOrder<E> {
                 row_key: Some(last.row_key().to_owned()),
             },
             table: None,
+            as_of,
         });
         Ok(Page::new(items, next))
     }

@@ -322,6 +322,7 @@ impl<T: Send + 'static> PlannedQuery<T> {
     async fn fetch_page(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
         let request = &self.plan.request;
         let (returned, mixed) = cursor.as_ref().map_or((0, false), |at| (at.returned, at.mixed));
+        let as_of = cursor.as_ref().and_then(|cursor| cursor.as_of);
         let left = request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
         let most = usize::try_from(left).unwrap_or(usize::MAX);
         let (mut items, found, next) = match &self.source {
@@ -343,6 +344,7 @@ impl<T: Send + 'static> PlannedQuery<T> {
         let next = next.filter(|_| count < left).map(|cursor| Cursor {
             returned: returned + count,
             mixed: cursor.mixed || mixed || items.len() < found,
+            as_of,
             ..cursor
         });
         Ok(Page::new(items, next))

@@ -86,7 +86,7 @@ impl QueryPlan {
             let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
             let fingerprint = self.fingerprint();
             // Some rows were not items, so `top` requests full pages from now on.
-            Cursor { fingerprint, returned, mixed: mixed || is_mixed, at, table: None }
+            Cursor { fingerprint, returned, mixed: mixed || is_mixed, at, table: None, as_of: None }
         });
         Ok(RowPage { rows, next })
     }

@@ -189,7 +189,7 @@ impl QueriedTables {
         let (returned, mixed) = so_far.map_or((0, false), |at| (at.returned, at.mixed));
         let at = Continuation { partition_key: String::new(), row_key: None };
         let table = Some(name_of(self.dated, period)?);
-        Ok(Cursor { fingerprint, returned, mixed, at, table })
+        Ok(Cursor { fingerprint, returned, mixed, at, table, as_of: None })
     }
 }
 

@@ -322,7 +322,7 @@ impl<E: TableEntity> ScannedTable<E> {
     /// name, because the table may be dropped before the cursor is used.
     fn cursor_at(&self, fingerprint: u64, at: Continuation) -> Cursor {
         let table = self.own.period_of_table().map(|_| self.own.name.clone());
-        Cursor { fingerprint, returned: 0, mixed: false, at, table }
+        Cursor { fingerprint, returned: 0, mixed: false, at, table, as_of: None }
     }
 }
 
