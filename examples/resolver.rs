@@ -40,7 +40,7 @@ fn employee(
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Error> {
+async fn main() -> Result<(), BoxError> {
     let client = Client::memory();
     let staff: Table<Employee> = client.table();
     staff.create().await?;
@@ -60,7 +60,7 @@ async fn main() -> Result<(), Error> {
     let found = rows.collect().await?;
     println!("{found:?}");
     let [Found::Department { head_count: 153 }, Found::Employee(don)] = found.as_slice() else {
-        panic!("a department and an employee, not {found:?}");
+        return Err(format!("a department and an employee, not {found:?}").into());
     };
 
     // The employee is written back under the ETag of the row that was read.

@@ -9,6 +9,7 @@ mod args;
 mod identity;
 mod store;
 mod blobs;
+mod no_match;
 mod output;
 mod selection;
 #[cfg(feature = "azure")]

@@ -80,14 +80,6 @@ fn hint(text: &str) -> Option<String> {
     long.map(|number| format!("a value of type Int64 ends with L: `{number}L`"))
 }
 
-/// Returns a remark about a filter that no row matches, if it compares a property with a whole number.
-pub(crate) fn remark_on_no_match(filter: &str) -> Option<&'static str> {
-    let outside: String = filter.split('\'').step_by(2).collect();
-    let mut words = outside.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')'));
-    let has_int32 = words.any(|word| word.parse::<i32>().is_ok());
-    has_int32.then_some("no row matches; the value of a property of type Int64 ends with L: `7L`")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,14 +97,6 @@ mod tests {
             assert_eq!(hint(text).as_deref(), Some(expected), "{text}");
         }
         assert_eq!(hint("Name eq '>' and"), None);
-    }
-
-    #[test]
-    fn only_whole_numbers_without_a_suffix_are_remarked_on() {
-        assert!(remark_on_no_match("(Sent eq 7)").is_some());
-        for filter in ["Sent eq 7L", "Sent eq 7.5", "Name eq '7'", "Name eq 'a 7 b'"] {
-            assert_eq!(remark_on_no_match(filter), None, "{filter}");
-        }
     }
 
     #[test]

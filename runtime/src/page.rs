@@ -161,7 +161,7 @@ impl Cursor {
     /// async fn visits(table: &Table<Visit>, cursor: Option<Cursor>) -> Result<(usize, Option<Cursor>), Error> {
     ///     let as_of = cursor.as_ref().and_then(Cursor::as_of).unwrap_or_else(OffsetDateTime::now_utc);
     ///     let window = as_of - Duration::days(90)..as_of;
-    ///     let query = table.query(Visit::primary().page("/").at_between(window)).page_size(10);
+    ///     let query = table.query(Visit::primary().page("/").at_range(window)).page_size(10);
     ///     let page = query.page(cursor).await?;
     ///     Ok((page.items.len(), page.next.map(|next| next.with_as_of(as_of))))
     /// }

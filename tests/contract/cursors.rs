@@ -140,9 +140,9 @@ async fn a_window_that_moves_stays_where_its_first_page_put_it() -> TestResult {
         }
     }
     let window = |as_of| as_of - day * 90..as_of;
-    let one = |as_of| visits.query(Visit::primary().page("/").at_between(window(as_of)));
+    let one = |as_of| visits.query(Visit::primary().page("/").at_range(window(as_of)));
     let both = |as_of| {
-        let path = |page| Visit::primary().page(page).at_between(window(as_of));
+        let path = |page| Visit::primary().page(page).at_range(window(as_of));
         visits.query_many([path("/"), path("/faq")]).in_key_order()
     };
     for is_merged in [false, true] {

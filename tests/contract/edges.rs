@@ -328,7 +328,7 @@ async fn transactions_of_nothing_and_of_copies_that_meet() -> TestResult {
                 employee(5, "Abel"),
             ])
             .await?;
-        let failed: Vec<u64> = report.failed.iter().map(|failure| failure.index).collect();
+        let failed: Vec<usize> = report.failed.iter().map(|failure| failure.index).collect();
         assert_eq!((report.done, failed), (2, vec![1, 3]), "{report:?}");
         assert!(report.failed[0].error.is_unique_violation());
         assert!(report.failed[1].error.is_conflict());

@@ -170,3 +170,62 @@ async fn a_copy_is_written_through_its_primary() -> Result<(), Error> {
     assert_eq!(staff.get(path()).await?.unwrap().age, 50);
     Ok(())
 }
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Seats",
+    partition_key = "{house}",
+    row_key = "seat_{id:06}",
+    index(ByRoom, row_key = "room_{room}_{id:06}", only()),
+    index(ByPlate, row_key = "plate_{plate:lower}", only(), unique)
+)]
+struct Seat {
+    house: String,
+    id: u32,
+    room: String,
+    plate: String,
+    notes: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Projection)]
+#[table(of = Seat)]
+struct SeatKeys {
+    house: String,
+    id: u32,
+}
+
+/// `only()` stores what leads to the primary, and nothing else.
+#[tokio::test]
+async fn a_copy_of_keys_alone_leads_to_its_primary() -> Result<(), Error> {
+    let client = Client::memory();
+    let seats = client.table::<Seat>();
+    seats.create().await?;
+    let of_id = |id: u32| Seat {
+        house: "North".into(),
+        id,
+        room: "12".into(),
+        plate: format!("K-{id}"),
+        notes: Some("by the window".into()),
+    };
+    seats.bulk().insert_all((1..=3).map(of_id)).await?.into_result()?;
+    let rows = client.dynamic("Seats");
+    for (row_key, expected) in
+        [("room_12_000002", vec!["EntityType"]), ("plate_k-2", vec!["EntityType", "Id", "Plate"])]
+    {
+        let row = rows.get("North", row_key).await?.unwrap();
+        let mut names: Vec<_> = row.properties().iter().map(|(name, _)| name.to_owned()).collect();
+        names.sort();
+        assert_eq!(names, expected, "{row_key}");
+    }
+    let room = Seat::by_room().house("North").room("12");
+    let found = seats.query(room).select::<SeatKeys>().collect().await?;
+    assert_eq!(found.iter().map(|seat| seat.id).collect::<Vec<_>>(), [1, 2, 3]);
+    let plate = Seat::by_plate().house("North").plate("K-3");
+    let keys = seats.get_as::<SeatKeys>(plate).await?.unwrap();
+    let primary = Seat::primary().house(&*keys.house).id(keys.id);
+    assert_eq!(seats.get(primary).await?.unwrap().notes, of_id(3).notes);
+    assert!(seats.insert(&Seat { id: 4, ..of_id(3) }).await.unwrap_err().is_unique_violation());
+    let report = seats.check().await?;
+    assert!(report.is_clean(), "{report:?}");
+    Ok(())
+}

@@ -95,6 +95,50 @@ async fn every_verb_is_one_request() -> Result<(), Error> {
     Ok(())
 }
 
+/// Three partitions, so that groups end in any order, and each form of input: what fails is found in the input.
+#[tokio::test]
+async fn a_failure_indexes_the_input() -> Result<(), Error> {
+    const TAKEN: [u32; 4] = [3, 104, 205, 340];
+    let of = |id| Employee { department: format!("d{}", id % 3), ..employee(id, 1) };
+    let input: Vec<Employee> = (1..=350).map(of).collect();
+    let found = |report: &BulkReport| {
+        assert_eq!(report.done, 346, "{report:?}");
+        report.failed.iter().map(|failure| input[failure.index].id).collect::<Vec<_>>()
+    };
+    let with_taken = async || {
+        let (_, staff) = staff().await;
+        for id in TAKEN {
+            staff.insert(&of(id)).await.unwrap();
+        }
+        staff
+    };
+    let bulk = async || with_taken().await.bulk().concurrency(8);
+    assert_eq!(found(&bulk().await.insert_all(&input).await?), TAKEN, "a reference");
+    assert_eq!(found(&bulk().await.insert_all(&input[..]).await?), TAKEN, "a slice");
+    assert_eq!(found(&bulk().await.insert_all(input.clone()).await?), TAKEN, "values");
+    assert_eq!(found(&bulk().await.insert_all(input.iter()).await?), TAKEN, "an iterator");
+    let stream = futures_util::stream::iter(input.clone());
+    assert_eq!(found(&bulk().await.insert_stream(stream).await?), TAKEN, "a stream");
+
+    let (_, staff) = staff().await;
+    let stored = staff.bulk().insert_all(&input).await?;
+    assert!(stored.is_complete());
+    let mut read = Vec::new();
+    for one in &input {
+        read.push(staff.get(one.point()).await?.unwrap());
+    }
+    for id in TAKEN {
+        let point = Employee::primary().department(format!("d{}", id % 3)).id(id);
+        staff.patch_at(point, Employee::patch().age(9)).await?;
+    }
+    let report = staff.bulk().concurrency(8).delete_all(read).await?;
+    assert_eq!(found(&report), TAKEN, "stored entities under stale ETags");
+    assert!(report.failed.iter().all(|failure| failure.error.is_precondition_failed()));
+    let error = report.into_result().unwrap_err();
+    assert_eq!(error.failed_index().map(|index| input[index].id), Some(TAKEN[0]));
+    Ok(())
+}
+
 #[tokio::test]
 async fn bulk_says_what_failed() -> Result<(), Error> {
     let (recorder, staff) = staff().await;

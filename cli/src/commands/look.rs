@@ -13,8 +13,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     args::Query,
     failure::Failure,
+    no_match::remark_on_no_match,
     output::{self, Grid, Output, Progress, Shown, escaped},
-    selection::{Selection, remark_on_no_match},
+    selection::Selection,
     store,
 };
 
@@ -142,9 +143,20 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
         output.remark(&format!("{shown}, and there may be more: see --top"));
     }
     if printed == 0 && query.top > 0 && !output.is_json {
-        let remark = query.rows.filter.as_deref().and_then(remark_on_no_match);
-        remark.into_iter().for_each(|text| output.remark(text));
+        remark_on_filter(output, &client, &query).await?;
     }
+    Ok(())
+}
+
+/// Looks at the first rows of the table, or of the chosen partition, and says why the filter matches none.
+async fn remark_on_filter(output: &Output, client: &Client, query: &Query) -> Result<(), Failure> {
+    let Some(filter) = &query.rows.filter else { return Ok(()) };
+    let any = Selection { filter: None, ..query.rows.clone() }.condition()?;
+    let scan =
+        ScanRequest { table: &query.table, filter: &any, select: None, top: Some(100), from: None };
+    let rows: Vec<Row> = client.backend().scan(scan).await?.rows.into_iter().flatten().collect();
+    let remark = remark_on_no_match(&Filter::parse(filter)?, &rows);
+    remark.into_iter().for_each(|text| output.remark(&text));
     Ok(())
 }
 

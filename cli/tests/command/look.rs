@@ -126,7 +126,10 @@ fn a_filter_that_is_wrong_says_what_to_write() {
     query("Text = 'a'").fails(2, "`=` is `eq` in a filter");
     query("Text eq \"a\"").fails(2, "single quotes");
     assert!(query("Long eq 9223372036854775807L").ok().contains("r0"));
-    let none = query("Long eq 7");
-    assert!(none.err.contains("ends with L: `7L`") && none.out.is_empty(), "{none:?}");
+    let none = query("Int eq 7L");
+    assert!(none.err.contains("`Int eq 7`") && none.out.is_empty(), "{none:?}");
+    assert!(query("Long eq 7").err.is_empty(), "it is widened to an Int64");
+    let other = query("long eq 7L");
+    assert!(other.err.contains("the property is `Long`") && other.out.is_empty(), "{other:?}");
     assert!(query("Text eq 'none'").err.is_empty());
 }

@@ -145,12 +145,13 @@ impl Setting {
         matches!(self.value, SettingValue::Nothing).then(|| self.key.clone())
     }
 
-    /// Reads `only(a, b)`: a setting with a list of field names. Refuses an empty list.
+    /// Reads `only(a, b)`: a setting with a list of field names. The list of `only()` may be empty: such a copy
+    /// stores its keys alone.
     fn names(&self) -> syn::Result<Vec<Ident>> {
         let example = format!("{}(first_name, age)", self.key);
         let names: Option<Vec<Ident>> = self.list(&example)?.iter().map(Self::as_name).collect();
         match names {
-            Some(names) if !names.is_empty() => Ok(names),
+            Some(names) if !names.is_empty() || self.key == "only" => Ok(names),
             _ => self.error(format!("`{}` expects fields, write `{example}`", self.key)),
         }
     }

@@ -367,7 +367,7 @@ impl ClaimWithReservations {
         match self.write_copy(outbox, wanted, Operation::insert(row.clone())).await {
             Ok(etag) => return Ok(Some(row_with_written_etag(&row, etag))),
             Err(error) if error.is_conflict() && error.lost_race() => {}
-            Err(error) => return self.find_reservation(outbox, wanted, error).await,
+            Err(error) => return self.find_reservation(key, wanted, error).await,
         }
         // The key is occupied, unless the row is gone by now.
         let Some(found) = outbox.store.read_row(wanted.address.as_row_at()).await? else {
@@ -403,7 +403,7 @@ impl ClaimWithReservations {
                 match self.take_over_row(outbox, wanted, copy, &found, from.as_ref()).await {
                     Ok(row) => Ok(Some(row)),
                     Err(error) if error.lost_race() => Ok(None),
-                    Err(error) => self.find_reservation(outbox, wanted, error).await,
+                    Err(error) => self.find_reservation(key, wanted, error).await,
                 }
             }
         }
@@ -457,21 +457,30 @@ impl ClaimWithReservations {
     }
 
     /// Reads the row after a failed request to find out whether the reservation was made. Fails with `Unknown` if
-    /// there is no reservation and the request may still be carried out.
+    /// there is no reservation and the request may still be carried out; with a unique violation in it if the row is
+    /// another entity's. The transaction is not sent then, so the caller's write has certainly failed.
     async fn find_reservation(
         &self,
-        outbox: &Outbox,
+        key: &OccupiedKey<'_>,
         wanted: &WantedKey,
         error: Error,
     ) -> Result<Option<Row>, ReserveError> {
         if error.is_certainly_not_executed() {
             return Err(ReserveError::NotReserved(error));
         }
-        match outbox.store.read_row(wanted.address.as_row_at()).await {
+        match key.outbox.store.read_row(wanted.address.as_row_at()).await {
             Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.row().id) => {
                 Ok(Some(found))
             }
-            // An unanswered request may be carried out after this read.
+            // An unanswered request may be carried out after this read, once the holder is gone.
+            Ok(Some(found)) => match key.decide_action(&found).await {
+                Ok(OccupiedKeyAction::Violation(violation, holder))
+                    if holder.is_none() || !key.kinds.schema.can_expire() =>
+                {
+                    Err(ReserveError::Unknown(violation))
+                }
+                _ => Err(ReserveError::Unknown(error)),
+            },
             _ => Err(ReserveError::Unknown(error)),
         }
     }

@@ -146,9 +146,8 @@ impl ClientBuilder {
     /// ```
     /// use entable::{backend::Memory, prelude::*};
     ///
-    /// let client = Client::builder().backend(Memory::new()).retry(RetryPolicy::new()).adaptive_rate(true);
-    /// # client.build()?;
-    /// # Ok::<(), Error>(())
+    /// let client = Client::builder().backend(Memory::new()).retry(RetryPolicy::new());
+    /// assert!(client.adaptive_rate(true).build().is_ok());
     /// ```
     #[must_use]
     pub fn adaptive_rate(mut self, is_adaptive: bool) -> Self {

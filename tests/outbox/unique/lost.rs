@@ -181,3 +181,35 @@ async fn no_value_is_lost_or_had_twice_whatever_fails() {
         }
     }
 }
+
+/// The request that finds the value taken gets no answer. The row shows its holder, so nobody has to ask again.
+#[tokio::test]
+async fn a_taken_value_is_a_violation_although_the_answer_was_lost() {
+    let taken = badged(3, "c@a.com", "b1");
+    let plain = world().await;
+    assert!(plain.staff.insert(&taken).await.unwrap_err().is_unique_violation());
+    let requests = plain.requests();
+    let asks = |text: &String| text.starts_with("apply Badges b1: Insert");
+    let asked = requests.iter().position(asks).expect("the badge is reserved");
+    for carried_out in [false, true] {
+        let world = world().await;
+        let (before, _) = values(&world).await;
+        world.requests();
+        let lost = Error::new(ErrorKind::Backend, "connection lost");
+        let fault = match carried_out {
+            true => InjectedFault::After(lost),
+            false => InjectedFault::Before(lost),
+        };
+        world.fault.inject(RequestKind::Any, asked, fault);
+        let error = world.staff.insert(&taken).await.unwrap_err();
+        assert!(error.is_unique_violation() && error.index() == Some("ByBadge"), "{error:?}");
+        world.recover().await;
+        let (said, reserved) = values(&world).await;
+        assert_eq!((&said, &said), (&before, &reserved), "{carried_out}");
+        assert!(world.open().await.is_empty(), "the claim is cleaned up");
+        // The value is free again once its holder is gone.
+        world.staff.delete_at(point(1)).await.unwrap();
+        world.recover().await;
+        world.staff.insert(&taken).await.unwrap();
+    }
+}

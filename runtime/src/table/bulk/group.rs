@@ -16,7 +16,7 @@ use crate::{
 /// The origin of a change: the position of its entity in the input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InputPosition {
-    pub(super) index: u64,
+    pub(super) index: usize,
     /// Whether a missing row counts as written.
     pub(super) done_when_missing: bool,
 }
@@ -89,13 +89,13 @@ impl ChangeGroup {
     }
 
     /// Returns whether the group contains the change of an input item.
-    pub(super) fn has_item(&self, index: u64) -> bool {
+    pub(super) fn has_item(&self, index: usize) -> bool {
         // Items are added in the order of the input.
         self.items.binary_search_by_key(&index, |item| item.index).is_ok()
     }
 
     /// Returns the input position of the entity whose primary the group moves to these keys.
-    pub(super) fn index_of_move_to(&self, partition_key: &str, row_key: &str) -> Option<u64> {
+    pub(super) fn index_of_move_to(&self, partition_key: &str, row_key: &str) -> Option<usize> {
         if self.partition_key != partition_key || !self.primary_row_keys.contains(row_key) {
             return None;
         }
@@ -162,7 +162,7 @@ const MAX_WAITING: usize = 20_000;
 
 impl OpenGroups {
     /// Returns whether the group of a partition contains the change of an input item.
-    pub(super) fn has_item(&self, table: &str, partition_key: &str, index: u64) -> bool {
+    pub(super) fn has_item(&self, table: &str, partition_key: &str, index: usize) -> bool {
         let key = (table.to_owned(), partition_key.to_owned());
         self.by_partition.get(&key).is_some_and(|group| group.has_item(index))
     }

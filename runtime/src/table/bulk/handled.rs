@@ -33,9 +33,9 @@ pub(super) struct HandledEntities {
     moved_copies: HashSet<String>,
     /// Maps the hash of a primary's new keys to the input positions of the entities whose changes move their
     /// primaries there. All but one of several such changes may fail.
-    moved_primaries: HashMap<String, Vec<u64>>,
+    moved_primaries: HashMap<String, Vec<usize>>,
     /// The earlier keys of moved primaries for which the answer to the write was lost, by input position.
-    in_doubt: HashMap<u64, (String, String)>,
+    in_doubt: HashMap<usize, (String, String)>,
     most: usize,
 }
 
@@ -87,7 +87,7 @@ impl HandledEntities {
     /// # Errors
     ///
     /// Fails with `is_too_large` if too many entities are ahead. The change must then not be written.
-    pub(super) fn note_change(&mut self, table: &str, change: &Change, index: u64) -> Result<()> {
+    pub(super) fn note_change(&mut self, table: &str, change: &Change, index: usize) -> Result<()> {
         if self.finds_copies && self.first.len() < self.most {
             self.first.insert(hash_of(table, change.keys()));
         }
@@ -115,7 +115,13 @@ impl HandledEntities {
 
     /// Forgets the move of the primary of the entity at input position `index`, because its change failed with
     /// `error`. If the answer was lost, notes that the primary may have moved.
-    pub(super) fn note_failure(&mut self, table: &str, change: &Change, index: u64, error: &Error) {
+    pub(super) fn note_failure(
+        &mut self,
+        table: &str,
+        change: &Change,
+        index: usize,
+        error: &Error,
+    ) {
         let Some(keys) = self.keys_if_moved_ahead(change) else { return };
         let earlier = change.keys();
         if earlier == keys {
@@ -132,13 +138,13 @@ impl HandledEntities {
     }
 
     /// Returns the input positions of the entities whose changes move their primaries to these keys.
-    pub(super) fn indexes_at(&self, table: &str, keys: (&str, &str)) -> Vec<u64> {
+    pub(super) fn indexes_at(&self, table: &str, keys: (&str, &str)) -> Vec<usize> {
         self.moved_primaries.get(&hash_of(table, keys)).cloned().unwrap_or_default()
     }
 
     /// Returns the earlier primary keys of the entity at input position `index` if the answer to its change was
     /// lost.
-    pub(super) fn earlier_keys_in_doubt(&self, index: u64) -> Option<&(String, String)> {
+    pub(super) fn earlier_keys_in_doubt(&self, index: usize) -> Option<&(String, String)> {
         self.in_doubt.get(&index)
     }
 
@@ -148,7 +154,7 @@ impl HandledEntities {
         &mut self,
         table: &str,
         keys: (&str, &str),
-        index: u64,
+        index: usize,
     ) -> bool {
         self.in_doubt.remove(&index);
         let Entry::Occupied(mut there) = self.moved_primaries.entry(hash_of(table, keys)) else {

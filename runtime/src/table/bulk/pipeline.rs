@@ -52,7 +52,7 @@ pub(super) struct Pipeline {
     /// The number of the next transaction.
     next_number: u64,
     /// The position of the next input item.
-    next_index: u64,
+    next_index: usize,
     report: BulkReport,
     /// The entities that another writer changed first.
     lost_races: Vec<LostRace>,
@@ -225,7 +225,7 @@ impl Pipeline {
 
     /// Returns whether a change that was sent and did not fail moved its entity. If the answer was lost, reads
     /// the row at the earlier keys to find out.
-    async fn has_moved(&mut self, table: &str, index: u64) -> Result<bool> {
+    async fn has_moved(&mut self, table: &str, index: usize) -> Result<bool> {
         let Some((partition_key, row_key)) = self.handled.earlier_keys_in_doubt(index).cloned()
         else {
             return Ok(true);

@@ -19,9 +19,9 @@ pub struct Progress {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The position of the entity in the input, counted from 0. For an update, the position among the items of the
+    /// The position of the entity in the input, counted from 0: an index into the slice that was given. For an update, the position among the items of the
     /// query, without the entities that the query found again.
-    pub index: u64,
+    pub index: usize,
     /// The error that prevented the write.
     pub error: Error,
 }
@@ -74,11 +74,7 @@ impl BulkReport {
     pub fn into_result(self) -> Result<Self> {
         match self.failed.first() {
             None => Ok(self),
-            Some(first) => {
-                // Exceeds `usize` only on a 32-bit platform, after four billion entities.
-                let index = usize::try_from(first.index).unwrap_or(usize::MAX);
-                Err(first.error.clone().at_operation(index))
-            }
+            Some(first) => Err(first.error.clone().at_operation(first.index)),
         }
     }
 

@@ -31,11 +31,11 @@ pub(super) struct Rewrite<T, F> {
 /// An entity that another writer changed first.
 pub(super) struct LostRace {
     /// The position of the entity in the input.
-    pub(super) index: u64,
+    pub(super) index: usize,
     pub(super) partition_key: String,
     pub(super) row_key: String,
     /// The positions of entities whose changes were sent later and move the entities to these keys.
-    pub(super) followers: Vec<u64>,
+    pub(super) followers: Vec<usize>,
 }
 
 impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
