@@ -190,6 +190,18 @@ impl Cursor {
 
     /// Returns the instant from which the query's window is counted, if [`with_as_of`](Self::with_as_of) set one.
     /// Whoever has the cursor can change it: a service that must not show older rows checks it.
+    ///
+    /// ```
+    /// use entable::Cursor;
+    /// use time::OffsetDateTime;
+    ///
+    /// // As it comes back in an address, from a page whose program set no instant.
+    /// let cursor: Cursor = "AWZBzq8BAAAAAAAAAAIAAAAAAAAAAAUAAABTYWxlcw".parse()?;
+    /// assert_eq!(cursor.as_of(), None);
+    /// let start = OffsetDateTime::UNIX_EPOCH;
+    /// assert_eq!(cursor.with_as_of(start).as_of(), Some(start));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn as_of(&self) -> Option<OffsetDateTime> {
         self.as_of.map(OffsetDateTime::from)
     }
