@@ -260,7 +260,7 @@ impl Writer {
         };
         let intents: Vec<Intent> = people.iter().map(intent).collect();
         for failure in report.unwrap().failed {
-            let at = failure.index as usize;
+            let at = failure.index;
             let others: Vec<Intent> = intents
                 .iter()
                 .enumerate()
