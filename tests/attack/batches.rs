@@ -114,7 +114,7 @@ async fn bulk_goes_on_past_rows_that_fail() -> Result<(), Error> {
         })
         .insert_all(rows)
         .await?;
-    let failed: Vec<u64> = report.failed.iter().map(|f| f.index + 1).collect();
+    let failed: Vec<usize> = report.failed.iter().map(|f| f.index + 1).collect();
     assert_eq!(failed, [5, 7, 8, 10, 50, 151]);
     assert_eq!(report.done, 294);
     let last = *seen.lock().unwrap().last().unwrap();
@@ -294,7 +294,7 @@ async fn bulk_reports_a_taken_index_key_and_writes_the_rest() -> Result<(), Erro
         _ => person(id),
     });
     let report = people.bulk().insert_all(rows).await?;
-    let failed: Vec<u64> = report.failed.iter().map(|f| f.index + 10).collect();
+    let failed: Vec<usize> = report.failed.iter().map(|f| f.index + 10).collect();
     assert_eq!(failed, [20, 41], "{:?}", report.failed);
     assert!(report.failed.iter().all(|f| f.error.is_unique_violation()));
     assert_eq!(exact(&people).await.len(), 5 + 118);
@@ -563,7 +563,7 @@ mod renamed {
         table: &Table<Numbered>,
         page_size: u32,
         number: fn(u32) -> u32,
-    ) -> (Vec<u64>, Vec<(u32, u32)>) {
+    ) -> (Vec<usize>, Vec<(u32, u32)>) {
         let query = || table.query(Numbered::primary().team("Sales"));
         let rename = |one: &mut Numbered| {
             (one.id, one.writes) = (number(one.id), one.writes + 1);
@@ -575,7 +575,7 @@ mod renamed {
             assert!(failure.error.is_conflict(), "{}", failure.error);
         }
         let stored = query().collect().await.unwrap();
-        let failed: Vec<u64> = report.failed.iter().map(|failure| failure.index).collect();
+        let failed: Vec<usize> = report.failed.iter().map(|failure| failure.index).collect();
         assert_eq!(report.done as usize + failed.len(), stored.len());
         (failed, stored.iter().map(|one| (one.id, one.writes)).collect())
     }
@@ -652,7 +652,7 @@ async fn update_all_changes_no_entity_at_the_keys_of_one_that_was_deleted() -> R
             let query = || table.query(Numbered::primary().team("Sales"));
             let report = table.bulk().update_all(query().page_size(page_size), change).await?;
             let failed: Vec<_> = report.failed.iter().map(|failure| failure.index).collect();
-            assert_eq!((report.done, failed), (2, vec![u64::from(deleted - 1)]), "{deleted}");
+            assert_eq!((report.done, failed), (2, vec![deleted as usize - 1]), "{deleted}");
             assert!(report.failed[0].error.is_not_found(), "{}", report.failed[0].error);
             let all = query().collect().await?;
             let numbers: Vec<_> = all.iter().map(|one| (one.id, one.writes)).collect();
