@@ -468,19 +468,18 @@ impl ClaimWithReservations {
         if error.is_certainly_not_executed() {
             return Err(ReserveError::NotReserved(error));
         }
-        match key.outbox.store.read_row(wanted.address.as_row_at()).await {
-            Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.row().id) => {
-                Ok(Some(found))
+        let found = key.outbox.store.read_row(wanted.address.as_row_at()).await;
+        let Ok(Some(found)) = found else { return Err(ReserveError::Unknown(error)) };
+        if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.row().id) {
+            return Ok(Some(found));
+        }
+        // An unanswered request may be carried out after this read, once the holder is gone.
+        match key.decide_action(&found).await {
+            Ok(OccupiedKeyAction::Violation(violation, holder))
+                if holder.is_none() || !key.kinds.schema.can_expire() =>
+            {
+                Err(ReserveError::Unknown(violation))
             }
-            // An unanswered request may be carried out after this read, once the holder is gone.
-            Ok(Some(found)) => match key.decide_action(&found).await {
-                Ok(OccupiedKeyAction::Violation(violation, holder))
-                    if holder.is_none() || !key.kinds.schema.can_expire() =>
-                {
-                    Err(ReserveError::Unknown(violation))
-                }
-                _ => Err(ReserveError::Unknown(error)),
-            },
             _ => Err(ReserveError::Unknown(error)),
         }
     }

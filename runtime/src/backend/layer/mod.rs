@@ -4,7 +4,7 @@ mod forward;
 mod adaptive_rate;
 mod fault_injector;
 mod observe;
-mod partition_hash;
+mod partition;
 mod recorder;
 mod retry;
 mod simulated_account;

@@ -7,6 +7,7 @@ use std::{
     collections::HashMap,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::time::Instant;
@@ -15,11 +16,13 @@ use self::{pace::Pace, traffic::Traffic};
 use crate::{
     backend::{
         Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
-        layer::{forward::forward_to_inner, partition_hash::partition_hash},
+        layer::{
+            forward::forward_to_inner,
+            partition::{amount, partition_of_batch, partition_of_read, partition_of_scan},
+        },
     },
     batch::{Batch, Written},
     error::Result,
-    filter::KeyBounds,
     row::Row,
     timers,
 };
@@ -76,12 +79,12 @@ impl AdaptiveRate {
     /// known before.
     async fn send<T>(
         &self,
-        partition: Option<(&str, &str)>,
+        partition: Option<u64>,
         entities: usize,
         request: impl Future<Output = Result<T>>,
         rows: impl FnOnce(&T) -> usize,
     ) -> Result<T> {
-        let (partition, entities) = (partition.map(partition_hash), amount(entities));
+        let entities = amount(entities);
         // The partition first: who waits for it takes no turn of the account from others.
         let turn = self.lock().partition_turn(partition, entities);
         sleep_until(turn).await;
@@ -120,12 +123,13 @@ impl RateState {
         if let Some(pace) = partition.and_then(|partition| self.partitions.get_mut(&partition)) {
             pace.raise(entities + rows, now);
             if rows > 0.0 {
-                pace.charge(rows, now);
+                // Known only now: the next request waits for them, too.
+                pace.reserve(rows, now);
             }
         }
     }
 
-    fn refused(&mut self, partition: Option<u64>, wait: Option<std::time::Duration>) {
+    fn refused(&mut self, partition: Option<u64>, wait: Option<Duration>) {
         let now = Instant::now();
         let hot = partition.filter(|partition| {
             self.partitions.contains_key(partition) || self.traffic.is_hot(*partition, now)
@@ -161,32 +165,23 @@ async fn sleep_until(turn: Option<Instant>) {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a page has at most 1,000 rows")]
-const fn amount(count: usize) -> f64 {
-    count as f64
-}
-
 #[deny(clippy::missing_trait_methods)]
 impl Backend for AdaptiveRate {
     forward_to_inner!(origin);
     forward_to_inner!(store);
 
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        let partition = Some((request.table, request.partition_key));
+        let partition = Some(partition_of_read(&request));
         Box::pin(self.send(partition, 1, self.inner.read(request), |_| 0))
     }
 
     fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
-        Box::pin(async move {
-            let bounds = KeyBounds::of_filter(request.filter);
-            let partition = bounds.one_partition().map(|key| (request.table, key));
-            self.send(partition, 0, self.inner.scan(request), |page| page.rows.len()).await
-        })
+        let partition = partition_of_scan(&request);
+        Box::pin(self.send(partition, 0, self.inner.scan(request), |page| page.rows.len()))
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
-        let first = batch.operations().first();
-        let partition = first.map(|operation| (batch.table(), operation.row().partition_key()));
+        let partition = partition_of_batch(batch);
         Box::pin(self.send(partition, batch.len(), self.inner.apply(batch), |_| 0))
     }
 

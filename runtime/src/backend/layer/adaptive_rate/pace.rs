@@ -45,11 +45,6 @@ impl Pace {
         slot
     }
 
-    /// Adds what is known only after the answer, such as the rows of a page.
-    pub(super) fn charge(&mut self, amount: f64, now: Instant) {
-        self.reserve(amount, now);
-    }
-
     /// Raises the pace after a success.
     pub(super) fn raise(&mut self, amount: f64, now: Instant) {
         let since = now.saturating_duration_since(self.lowered).min(12 * DOUBLING);

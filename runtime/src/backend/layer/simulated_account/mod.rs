@@ -19,11 +19,16 @@ use self::{
 use crate::{
     backend::{
         Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
-        layer::{forward::forward_to_inner, partition_hash::partition_hash},
+        layer::{
+            forward::forward_to_inner,
+            partition::{
+                amount, number_of_partition, partition_of_batch, partition_of_read,
+                partition_of_scan,
+            },
+        },
     },
     batch::{Batch, Written},
     error::{Error, Result, ServiceCode},
-    filter::KeyBounds,
     random::RandomSource,
     row::Row,
     timers,
@@ -188,8 +193,7 @@ impl SimulatedAccount {
     }
 
     /// Waits for the latency of the answer, and refuses a request over the limits.
-    async fn admit(&self, partition: Option<(&str, &str)>, entities: usize) -> Result<()> {
-        let partition = partition.map(partition_hash);
+    async fn admit(&self, partition: Option<u64>, entities: usize) -> Result<()> {
         let (admitted, time) = self.account.admit(partition, entities);
         timers::sleep(time).await;
         admitted
@@ -218,7 +222,7 @@ impl Account {
             return (Err(state.busy("the partition is being moved")), time);
         }
         let rate = state.options.partition_rate();
-        if !state.bucket(partition, now).admit(count(entities), rate, now) {
+        if !state.bucket(partition, now).admit(amount(entities), rate, now) {
             return (Err(state.refuse("the partition is over its limit")), time);
         }
         state.figures.entities += entities as u64;
@@ -231,7 +235,7 @@ impl Account {
         let mut state = self.lock();
         let rate = state.options.partition_rate();
         for row in page.rows.iter().flatten() {
-            let partition = partition_hash((table, row.partition_key()));
+            let partition = number_of_partition(table, row.partition_key());
             state.bucket(partition, now).charge(1.0, rate, now);
         }
         state.figures.entities += page.rows.len() as u64;
@@ -262,11 +266,6 @@ impl AccountState {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a transaction has at most 100 entities")]
-const fn count(entities: usize) -> f64 {
-    entities as f64
-}
-
 #[deny(clippy::missing_trait_methods)]
 impl Backend for SimulatedAccount {
     forward_to_inner!(origin);
@@ -274,16 +273,14 @@ impl Backend for SimulatedAccount {
 
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
-            self.admit(Some((request.table, request.partition_key)), 1).await?;
+            self.admit(Some(partition_of_read(&request)), 1).await?;
             self.inner.read(request).await
         })
     }
 
     fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         Box::pin(async move {
-            let bounds = KeyBounds::of_filter(request.filter);
-            let partition = bounds.one_partition().map(|key| (request.table, key));
-            self.admit(partition, 0).await?;
+            self.admit(partition_of_scan(&request), 0).await?;
             let page = self.inner.scan(request).await?;
             self.account.charge(request.table, &page);
             Ok(page)
@@ -292,9 +289,7 @@ impl Backend for SimulatedAccount {
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
         Box::pin(async move {
-            let first = batch.operations().first();
-            let partition = first.map(|operation| (batch.table(), operation.row().partition_key()));
-            self.admit(partition, batch.len()).await?;
+            self.admit(partition_of_batch(batch), batch.len()).await?;
             self.inner.apply(batch).await
         })
     }
