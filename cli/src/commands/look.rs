@@ -142,22 +142,26 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
         let shown = output::rows(u64::try_from(printed).unwrap_or(u64::MAX));
         output.remark(&format!("{shown}, and there may be more: see --top"));
     }
-    if printed == 0 && query.top > 0 && !output.is_json {
-        remark_on_filter(output, &client, &query).await?;
+    if printed == 0
+        && query.top > 0
+        && !output.is_json
+        && let Some(remark) = remark_on_filter(&client, &query, &filter).await
+    {
+        output.remark(&remark);
     }
     Ok(())
 }
 
-/// Looks at the first rows of the table, or of the chosen partition, and says why the filter matches none.
-async fn remark_on_filter(output: &Output, client: &Client, query: &Query) -> Result<(), Failure> {
-    let Some(filter) = &query.rows.filter else { return Ok(()) };
-    let any = Selection { filter: None, ..query.rows.clone() }.condition()?;
+/// Looks at the first rows of the table, or of the chosen partition, and says why the filter may match none of them.
+/// Returns `None` if these rows do not tell, or cannot be read: the query itself has succeeded.
+async fn remark_on_filter(client: &Client, query: &Query, filter: &Filter) -> Option<String> {
+    query.rows.filter.as_ref()?;
+    let any = Selection { filter: None, ..query.rows.clone() }.condition().ok()?;
     let scan =
         ScanRequest { table: &query.table, filter: &any, select: None, top: Some(100), from: None };
-    let rows: Vec<Row> = client.backend().scan(scan).await?.rows.into_iter().flatten().collect();
-    let remark = remark_on_no_match(&Filter::parse(filter)?, &rows);
-    remark.into_iter().for_each(|text| output.remark(&text));
-    Ok(())
+    let page = client.backend().scan(scan).await.ok()?;
+    let rows: Vec<Row> = page.rows.into_iter().flatten().collect();
+    remark_on_no_match(filter, &rows)
 }
 
 /// Prints rows as a table with a column for each property, in order of appearance.

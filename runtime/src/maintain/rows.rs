@@ -120,8 +120,8 @@ pub(crate) fn touch_primary<E: TableEntity>(
         let name = String::from_utf8_lossy(name);
         // Choose a property that is stored unencrypted, because an encrypted one would have to be encrypted
         // again.
-        let is_sealed = E::SCHEMA.sealed_column(&name).is_some()
-            || primary.encrypted_names().iter().any(|known| **known == *name);
+        let is_sealed =
+            E::SCHEMA.sealed_column(&name).is_some() || primary.has_encrypted_name(&name);
         if !is_sealed {
             row.put(&name, value);
             break;

@@ -165,8 +165,7 @@ fn values_at_target(schema: &Schema, source: &Row) -> Result<Vec<(String, Value)
         let Some(own) = name.strip_prefix(MOVED_VALUE) else { continue };
         let is_movable = key_fields.contains(&own)
             || schema.dated.as_ref().is_some_and(|dated| dated.property == own);
-        let is_encrypted = || source.encrypted_names().iter().any(|known| **known == *name);
-        if !is_movable || schema.sealed_column(own).is_some() && !is_encrypted() {
+        if !is_movable || schema.sealed_column(own).is_some() && !source.has_encrypted_name(name) {
             let message =
                 "a value of the moving entity was not written by the program that moves it";
             return Err(Error::seal(SealFault::Authentication, message).in_property(name));
@@ -249,8 +248,9 @@ pub(crate) fn mark_moving<E: TableEntity>(
     };
     let marked = with_move_mark(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
     let marked = with_moved_values(marked, &values, |name| {
-        let is_marked = || row.encrypted_names().iter().any(|known| **known == *name);
-        E::SCHEMA.sealed_column(name).is_some() || is_marked() || is_secret(&arrived, name)
+        E::SCHEMA.sealed_column(name).is_some()
+            || row.has_encrypted_name(name)
+            || is_secret(&arrived, name)
     })?;
     let mark = Operation::replace(marked, Condition::unchanged(row)?);
     Ok((primary_only(E::SCHEMA, mark), message))

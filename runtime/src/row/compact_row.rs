@@ -235,6 +235,11 @@ impl Row {
         self.encrypted.as_deref().unwrap_or_default()
     }
 
+    /// Returns whether the property is marked as stored encrypted.
+    pub(crate) fn has_encrypted_name(&self, name: &str) -> bool {
+        self.encrypted_names().iter().any(|known| **known == *name)
+    }
+
     /// Copies the row without Timestamp and ETag, as if it was not written yet.
     pub(crate) fn without_timestamp_and_etag(self) -> Self {
         Self { etag: None, ..self.with_timestamp(Ticks::default()) }

@@ -105,7 +105,7 @@ impl Upgrade<'_> {
             if !(is_declared || is_chosen(name)) {
                 continue;
             }
-            let is_held = is_declared || plain.encrypted_names().iter().any(|held| **held == *name);
+            let is_held = is_declared || plain.has_encrypted_name(name);
             if is_held && self.is_taken_from_same_name(name, value, is_declared)? {
                 continue;
             }

@@ -145,7 +145,7 @@ impl RowSealer {
                 None if is_never_encrypted(schema, is_remote, name) => None,
                 None => {
                     // A property that was read encrypted is written encrypted, even if nothing declares it.
-                    let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
+                    let is_wanted = row.has_encrypted_name(name)
                         || self.is_undeclared_property_chosen(partition_key, row_key, name);
                     is_wanted.then(PropertyEncryption::default)
                 }
