@@ -117,8 +117,8 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Asserts what a collector gets of the throttled read: the verb as one span of a client, and under it each
-/// attempt, the first of which failed.
+/// Asserts that a collector gets the throttled read as one span of a client, with a span below it for each of the
+/// two attempts. The first attempt failed.
 fn assert_exported(spans: &[SpanData]) -> Result<(), BoxError> {
     let get = spans.iter().find(|span| attribute(span, "entable.retries") == Some(Value::I64(1)));
     let get = get.ok_or("the verb is not exported")?;

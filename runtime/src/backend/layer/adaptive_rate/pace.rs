@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What is left of a pace after a refusal.
+/// The share of a pace that remains after a refusal.
 const DECREASE: f64 = 0.9;
-/// What a pace gains in a second in which it is used up, as a share of what the last refusal left of it.
+/// The growth of a pace in a second of full use, as a share of the pace after the last refusal.
 const INCREASE: f64 = 0.02;
 /// The time in which this gain doubles while nothing is refused, so that a pace which became far too slow, as
 /// after a failure of the store, recovers soon.

@@ -81,7 +81,7 @@ pub struct SimulatedAccount {
     account: Arc<Account>,
 }
 
-/// What a [`SimulatedAccount`] has done so far.
+/// The counts of a [`SimulatedAccount`] since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AccountFigures {
