@@ -2,7 +2,7 @@
 
 use entable::{
     Azure, AzureOptions, Batch, Filter, Operation, Row, Ticks, ValueRef,
-    backend::{Backend, ReadRequest, ScanRequest, TableRequest},
+    backend::{Backend, ReadRequest, ScanRequest, TableRequest, azure::Carrier},
 };
 
 use super::{EMAIL, NOTES, POINTS, QUERIED, QUERIES, TRANSACTION, TRANSACTIONS, key, measured};
@@ -25,8 +25,10 @@ fn row(partition: &str, at: usize) -> Row {
     row.finish().unwrap()
 }
 
-pub(super) async fn run(connection: &str) {
-    let azure = Azure::new(AzureOptions::from_connection_string(connection).unwrap()).unwrap();
+/// Measures all operations over one of the transports.
+pub(super) async fn run(connection: &str, carrier: Carrier) {
+    let options = AzureOptions::from_connection_string(connection).unwrap().carrier(carrier);
+    let azure = Azure::new(options).unwrap();
     let table = format!("Bench{}", std::process::id());
     azure.tables(TableRequest::Create(&table)).await.unwrap();
     let azure = &azure;
