@@ -333,7 +333,7 @@ pub(crate) struct CheckService {
     pub(crate) report: Option<PathBuf>,
     /// Run only this part; may be repeated; all parts by default
     #[arg(long, value_enum, value_name = "PART")]
-    pub(crate) only: Vec<crate::check::Part>,
+    pub(crate) only: Vec<crate::check::CheckPart>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -21,19 +21,23 @@ pub(crate) fn parse_and_expand(
 pub(crate) fn expand_table_entity(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let entity = model::Entity::new(input, &mut errors);
-    check::entity(&entity, &mut errors);
-    finish_expansion(errors, || emit::entity(&entity), || emit::fallback::entity(input, &entity))
+    check::check_entity(&entity, &mut errors);
+    finish_expansion(
+        errors,
+        || emit::emit_entity(&entity),
+        || emit::fallback::emit_empty_entity(input, &entity),
+    )
 }
 
 /// Expands `#[derive(Properties)]`.
 pub(crate) fn expand_properties(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let properties = model::Properties::new(input, &mut errors);
-    check::properties(&properties, &mut errors);
+    check::check_properties(&properties, &mut errors);
     finish_expansion(
         errors,
-        || emit::properties(&properties),
-        || emit::fallback::properties(input, &properties),
+        || emit::emit_properties(&properties),
+        || emit::fallback::emit_empty_properties(input, &properties),
     )
 }
 
@@ -51,19 +55,19 @@ pub(crate) fn expand_key_part(input: &DeriveInput) -> TokenStream {
     let newtype = model::Newtype::new(input, &mut errors);
     finish_expansion(
         errors,
-        || emit::newtype(&newtype),
-        || emit::fallback::newtype(input, &newtype),
+        || emit::emit_key_part(&newtype),
+        || emit::fallback::emit_empty_key_part(input, &newtype),
     )
 }
 
 fn expand_text_enum(input: &DeriveInput, derive: &str) -> TokenStream {
     let mut errors = Errors::default();
     let edm_enum = model::EdmEnum::new(input, derive, &mut errors);
-    check::edm_enum(&edm_enum, &mut errors);
+    check::check_edm_enum(&edm_enum, &mut errors);
     finish_expansion(
         errors,
-        || emit::edm_enum(&edm_enum),
-        || emit::fallback::edm_enum(input, &edm_enum),
+        || emit::emit_edm_enum(&edm_enum),
+        || emit::fallback::emit_empty_edm_enum(input, &edm_enum),
     )
 }
 
@@ -73,8 +77,8 @@ pub(crate) fn expand_projection(input: &DeriveInput) -> TokenStream {
     let projection = model::Projection::new(input, &mut errors);
     finish_expansion(
         errors,
-        || emit::projection(&projection),
-        || emit::fallback::projection(input, &projection),
+        || emit::emit_projection(&projection),
+        || emit::fallback::emit_empty_projection(input, &projection),
     )
 }
 
@@ -82,20 +86,24 @@ pub(crate) fn expand_projection(input: &DeriveInput) -> TokenStream {
 pub(crate) fn expand_message(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let message = model::Message::new(input, &mut errors);
-    check::message(&message, &mut errors);
+    check::check_message(&message, &mut errors);
     finish_expansion(
         errors,
-        || emit::message(&message),
-        || emit::fallback::message(input, &message),
+        || emit::emit_message(&message),
+        || emit::fallback::emit_empty_message(input, &message),
     )
 }
 
 /// Expands `#[derive(EntitySet)]`.
 pub(crate) fn expand_entity_set(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
-    let set = model::Set::new(input, &mut errors);
-    check::set(&set, &mut errors);
-    finish_expansion(errors, || emit::set(&set), || emit::fallback::set(input, &set))
+    let set = model::EntitySet::new(input, &mut errors);
+    check::check_entity_set(&set, &mut errors);
+    finish_expansion(
+        errors,
+        || emit::emit_entity_set(&set),
+        || emit::fallback::emit_empty_entity_set(input, &set),
+    )
 }
 
 fn finish_expansion(

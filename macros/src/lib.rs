@@ -12,7 +12,7 @@ mod manifest;
 mod model;
 mod names;
 mod driver;
-mod slot;
+mod once_setting;
 mod template;
 
 use proc_macro::TokenStream;

@@ -286,7 +286,7 @@ pub use crate::{
     entity::{
         Aggregate, AnyPath, Blob, Column, DynamicEntity, EntitySet, FromRow, FullView, IntoPoint,
         KeyRef, Message, Partition, Patch, Path, Point, Predicate, Projection, Properties, Range,
-        Scan, Set, SetMember, Stored, TableEntity, Variant, WritableView,
+        Scan, SetMember, SetMembers, Stored, TableEntity, Variant, WritableView,
     },
     error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},

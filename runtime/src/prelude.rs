@@ -10,8 +10,8 @@ pub use crate::{
     Range, RetryPolicy, Scan, Stored, Value,
     backend::Memory,
     entity::{
-        Aggregate, EntitySet, FromRow, FullView, Message, Projection, Properties, Set, TableEntity,
-        Variant,
+        Aggregate, EntitySet, FromRow, FullView, Message, Projection, Properties, SetMembers,
+        TableEntity, Variant,
     },
     maintain::{CreateTables, Dropped, Upgrade},
     query::{Explain, Lookup, Query},

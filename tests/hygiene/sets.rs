@@ -95,5 +95,5 @@ fn rows_become_members() {
     let row = hostile::Older { row: 8 }.to_row().unwrap();
     let read = <Declared as ::entable::FromRow>::from_row(&row).unwrap();
     assert!(::std::matches!(read, Declared::B(some) if some.claim == 8));
-    assert_eq!(stringify!(Only), <Only as ::entable::Set>::MEMBERS.set_name());
+    assert_eq!(stringify!(Only), <Only as ::entable::SetMembers>::MEMBERS.set_name());
 }

@@ -137,7 +137,7 @@ const WITHOUT_METHODS: [&str; 17] = [
     "Projection",
     "Properties",
     "Queue",
-    "Set",
+    "SetMembers",
     "StreamExt",
     "TableEntity",
     "TryStreamExt",

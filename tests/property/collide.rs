@@ -1,7 +1,7 @@
 //! Tests that two templates which the check separates have no key in common.
 
 use entable::key::{
-    Family, Form, Part, Segment, Template, families_may_collide, templates_may_collide,
+    Family, Form, Segment, Template, TemplatePart, families_may_collide, templates_may_collide,
 };
 use proptest::prelude::*;
 
@@ -56,7 +56,7 @@ const fn literal(text: &'static str) -> Segment {
 }
 
 const fn part(form: Form, width: Option<usize>) -> Segment {
-    Segment::Part(Part::new("Field", form, width))
+    Segment::Part(TemplatePart::new("Field", form, width))
 }
 
 const TEXT: Segment = part(Form::Plain, None);

@@ -5,9 +5,9 @@ use std::{cmp::Ordering, fmt::Debug};
 use entable::{
     InvalidValue, Ticks,
     key::{
-        DatePart, Descending, FixedWidth, Form, KeyPart, KeyWriter, Part, Segment, Template,
-        bucket, bucket_width, date_width, decode_date, encode_bucket, encode_date, escape, lower,
-        resolution_of, successor, unescape,
+        DatePart, Descending, FixedWidth, Form, KeyPart, KeyWriter, Segment, Template,
+        TemplatePart, bucket, bucket_width, date_width, decode_date, encode_bucket, encode_date,
+        escape, lower, resolution_of, successor, unescape,
     },
     limits::is_forbidden_in_key,
 };
@@ -280,7 +280,7 @@ fn the_keys_of_the_design_come_out_exactly() {
 #[test]
 fn the_keys_of_the_design_come_out_whole() {
     const fn part(form: Form, width: Option<usize>) -> Segment {
-        Segment::Part(Part::new("Field", form, width))
+        Segment::Part(TemplatePart::new("Field", form, width))
     }
     const ID: Segment = part(Form::Width(6), Some(6));
     static REVIEW: Template = Template {

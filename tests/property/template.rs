@@ -3,8 +3,8 @@
 use entable::{
     IndexKey, RootKey, ValueRef,
     key::{
-        Descending, FixedWidth, Form, KeyPart, KeyWriter, Part, Segment, TOKEN_WIDTH, Template,
-        bucket_width, date_width, encode_bucket, encode_date, lower, unescape,
+        Descending, FixedWidth, Form, KeyPart, KeyWriter, Segment, TOKEN_WIDTH, Template,
+        TemplatePart, bucket_width, date_width, encode_bucket, encode_date, lower, unescape,
     },
 };
 use proptest::prelude::*;
@@ -56,10 +56,10 @@ prop_compose! {
     ) -> &'static Template {
         let mut segments: Vec<Segment> = Vec::new();
         for (literal, (form, width)) in pieces {
-            let needs = matches!(segments.last(), Some(Segment::Part(Part { width: None, .. })));
+            let needs = matches!(segments.last(), Some(Segment::Part(TemplatePart { width: None, .. })));
             let literal = literal.or_else(|| needs.then(|| "_".to_owned()));
             segments.extend(literal.map(|text| Segment::Literal(text.leak())));
-            segments.push(Segment::Part(Part::new("Field", form, width)));
+            segments.push(Segment::Part(TemplatePart::new("Field", form, width)));
         }
         segments.extend(last.map(|text| Segment::Literal(text.leak())));
         &*Box::leak(Box::new(Template { text: "random", segments: segments.leak() }))
@@ -73,13 +73,13 @@ fn token(text: &str) -> String {
 }
 
 /// The field as its part gives it back: what two keys must not share.
-fn essence(part: &Part, value: &Value) -> String {
+fn essence(part: &TemplatePart, value: &Value) -> String {
     let mut out = String::new();
     encode(part, value, &mut out);
     out
 }
 
-fn encode(part: &Part, value: &Value, out: &mut String) {
+fn encode(part: &TemplatePart, value: &Value, out: &mut String) {
     match part.form {
         Form::Plain if part.width.is_some() => value.number.encode(out),
         Form::Plain => value.text.encode(out),
@@ -187,7 +187,7 @@ proptest! {
     ) {
         const LITERAL: Segment = Segment::Literal("x_");
         const fn part(form: Form, width: Option<usize>) -> Segment {
-            Segment::Part(Part::new("Field", form, width))
+            Segment::Part(TemplatePart::new("Field", form, width))
         }
         static TEMPLATE: Template = Template {
             text: "x_{a:03}x_{b}{c:desc}{d}",
@@ -220,7 +220,7 @@ fn literal(text: &'static str) -> Segment {
 }
 
 fn text(width: Option<usize>) -> Segment {
-    Segment::Part(Part::new("Name", Form::Plain, width))
+    Segment::Part(TemplatePart::new("Name", Form::Plain, width))
 }
 
 fn leaked(segments: &[Segment]) -> &'static Template {

@@ -28,7 +28,7 @@ pub(crate) use self::report::{Report, Scrubber};
 
 /// A part of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum CheckPart {
     /// Each promise of the service's behaviour that the library relies on
     Promises,
     /// The patterns of the design guide, by typed entities
@@ -39,7 +39,7 @@ pub(crate) enum Part {
     Timings,
 }
 
-impl Part {
+impl CheckPart {
     /// Every part, in the order of running.
     pub(crate) const ALL: [Self; 4] =
         [Self::Promises, Self::Patterns, Self::LostAnswers, Self::Timings];
@@ -69,14 +69,14 @@ pub(crate) fn random_prefix() -> String {
 pub(crate) async fn run(
     service: &Service,
     prefix: &str,
-    parts: &[Part],
+    parts: &[CheckPart],
     progress: impl Fn(&str),
 ) -> Result<Report, Error> {
     let counted = Recorder::around(Arc::clone(&service.backend));
     let checked = Service { backend: Arc::new(counted.clone()), options: service.options.clone() };
     let mut report = Report::default();
     let mut outcome = Ok(());
-    for part in Part::ALL.into_iter().filter(|part| parts.contains(part)) {
+    for part in CheckPart::ALL.into_iter().filter(|part| parts.contains(part)) {
         outcome = run_part(&checked, prefix, part, &progress, &mut report).await;
         // The log of requests is counted and not kept: a check sends thousands.
         report.requests += counted.take().len();
@@ -92,12 +92,12 @@ pub(crate) async fn run(
 async fn run_part(
     service: &Service,
     prefix: &str,
-    part: Part,
+    part: CheckPart,
     progress: &impl Fn(&str),
     report: &mut Report,
 ) -> Result<(), Error> {
     match part {
-        Part::Promises => {
+        CheckPart::Promises => {
             let mut tried = 0;
             let prefix = format!("{prefix}P");
             let surveyed = survey(Arc::clone(&service.backend), &prefix, |promise| {
@@ -106,19 +106,19 @@ async fn run_part(
             });
             report.add_survey(surveyed.await?);
         }
-        Part::Patterns => {
+        CheckPart::Patterns => {
             let isolated: Arc<dyn Backend> =
                 Isolated::around(Arc::clone(&service.backend), &format!("{prefix}G"));
             report.patterns = patterns::try_all(&isolated, progress).await;
         }
-        Part::LostAnswers => {
+        CheckPart::LostAnswers => {
             if let Some(options) = &service.options {
                 let table = format!("{prefix}Lost");
                 report.lost_answers =
                     lost::try_all(&service.backend, options, &table, progress).await?;
             }
         }
-        Part::Timings => {
+        CheckPart::Timings => {
             progress("timings");
             report.timings = timings::measure(&*service.backend, &format!("{prefix}Time")).await?;
         }

@@ -122,7 +122,7 @@ impl Backend for Differing {
 /// Runs the parts that need no connection.
 async fn checked(backend: Arc<dyn Backend>) -> Report {
     let service = Service { backend, options: None };
-    run(&service, "Check01", &[Part::Promises, Part::Patterns], |_| ()).await.unwrap()
+    run(&service, "Check01", &[CheckPart::Promises, CheckPart::Patterns], |_| ()).await.unwrap()
 }
 
 async fn table_names(backend: &dyn Backend) -> Vec<String> {
@@ -182,7 +182,7 @@ async fn tables_are_deleted_also_if_the_check_fails() {
     let memory = Arc::new(Memory::new());
     memory.tables(TableRequest::Create("Check01PStaff")).await.unwrap();
     let service = Service { backend: memory.clone(), options: None };
-    let error = run(&service, "Check01", &Part::ALL, |_| ()).await.unwrap_err();
+    let error = run(&service, "Check01", &CheckPart::ALL, |_| ()).await.unwrap_err();
     assert!(error.is_invalid(), "{error}");
     assert!(table_names(&*memory).await.is_empty());
 }

@@ -12,14 +12,14 @@ use entable::{Azure, RetryPolicy, backend::layer::Retry};
 
 use crate::{
     args::CheckService,
-    check::{self, Part, Report, Scrubber, Service},
+    check::{self, CheckPart, Report, Scrubber, Service},
     failure::Failure,
     output::{Output, Progress},
     store,
 };
 
 pub(crate) async fn check_service(output: &Output, args: CheckService) -> Result<(), Failure> {
-    let parts = if args.only.is_empty() { Part::ALL.to_vec() } else { args.only };
+    let parts = if args.only.is_empty() { CheckPart::ALL.to_vec() } else { args.only };
     let report_files = args.report.as_deref().map(new_report_files).transpose()?;
     let options = store::service_options(&args.store)?;
     let azure = Azure::new(options.clone())?;

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span};
 use syn::{Attribute, Expr, Lit, LitStr, Path, spanned::Spanned};
 
 use super::{IndexAttr, Setting, SettingValue, settings};
-use crate::{errors::Errors, names::Case, slot::Slot};
+use crate::{errors::Errors, names::Case, once_setting::OnceSetting};
 
 /// Where a row's entity type is stored.
 #[derive(Debug, Clone)]
@@ -18,26 +18,26 @@ pub(crate) enum Discriminator {
 /// Settings of `#[table(..)]` on a struct with `#[derive(TableEntity)]`.
 #[derive(Debug, Default)]
 pub(crate) struct EntityAttr {
-    pub(crate) name: Slot<LitStr>,
-    pub(crate) partition_key: Slot<LitStr>,
-    pub(crate) row_key: Slot<LitStr>,
-    pub(crate) entity_type: Slot<LitStr>,
-    pub(crate) discriminator: Slot<Discriminator>,
-    pub(crate) rename_all: Slot<Case>,
-    pub(crate) validate: Slot<Path>,
-    pub(crate) hot_partition: Slot<()>,
+    pub(crate) name: OnceSetting<LitStr>,
+    pub(crate) partition_key: OnceSetting<LitStr>,
+    pub(crate) row_key: OnceSetting<LitStr>,
+    pub(crate) entity_type: OnceSetting<LitStr>,
+    pub(crate) discriminator: OnceSetting<Discriminator>,
+    pub(crate) rename_all: OnceSetting<Case>,
+    pub(crate) validate: OnceSetting<Path>,
+    pub(crate) hot_partition: OnceSetting<()>,
     /// Whether rows of other types may have the keys of this type's, from `allow(same_keys)`.
-    pub(crate) same_keys: Slot<()>,
-    pub(crate) version: Slot<(u32, Span)>,
-    pub(crate) upgrade_from: Slot<Path>,
-    pub(crate) seal: Slot<()>,
-    pub(crate) wide: Slot<()>,
-    pub(crate) drop_unknown: Slot<()>,
+    pub(crate) same_keys: OnceSetting<()>,
+    pub(crate) version: OnceSetting<(u32, Span)>,
+    pub(crate) upgrade_from: OnceSetting<Path>,
+    pub(crate) seal: OnceSetting<()>,
+    pub(crate) wide: OnceSetting<()>,
+    pub(crate) drop_unknown: OnceSetting<()>,
     /// The field with the time of expiry, from `expires = field`.
-    pub(crate) expires: Slot<Ident>,
+    pub(crate) expires: OnceSetting<Ident>,
     /// The `index(..)` and `list(..)` declarations, in source order.
     pub(crate) indexes: Vec<IndexAttr>,
-    pub(crate) runtime: Slot<Path>,
+    pub(crate) runtime: OnceSetting<Path>,
 }
 
 const ENTITY_KEYS: [&str; 17] = [
@@ -205,8 +205,8 @@ fn is_ident(value: &Expr, name: &str) -> bool {
 /// Settings of `#[table(..)]` on a struct with `#[derive(Properties)]`.
 #[derive(Debug, Default)]
 pub(crate) struct PropertiesAttr {
-    pub(crate) rename_all: Slot<Case>,
-    pub(crate) runtime: Slot<Path>,
+    pub(crate) rename_all: OnceSetting<Case>,
+    pub(crate) runtime: OnceSetting<Path>,
 }
 
 /// Settings of `#[table(..)]` on an enum with `#[derive(EdmEnum)]`.
@@ -239,13 +239,13 @@ impl PropertiesAttr {
 /// Settings of `#[table(..)]` on a struct with `#[derive(Message)]`.
 #[derive(Debug, Default)]
 pub(crate) struct MessageAttr {
-    pub(crate) name: Slot<LitStr>,
-    pub(crate) version: Slot<(u32, Span)>,
-    pub(crate) authenticated: Slot<()>,
-    pub(crate) unauthenticated: Slot<()>,
+    pub(crate) name: OnceSetting<LitStr>,
+    pub(crate) version: OnceSetting<(u32, Span)>,
+    pub(crate) authenticated: OnceSetting<()>,
+    pub(crate) unauthenticated: OnceSetting<()>,
     /// The time, in seconds, after which a message is no longer handled.
-    pub(crate) expires: Slot<u64>,
-    pub(crate) runtime: Slot<Path>,
+    pub(crate) expires: OnceSetting<u64>,
+    pub(crate) runtime: OnceSetting<Path>,
 }
 
 impl MessageAttr {
@@ -298,7 +298,7 @@ const MOST_SECONDS: u64 = 100 * 366 * 86_400;
 /// Settings of `#[table(..)]` on a type that takes the path of the crate alone.
 #[derive(Debug, Default)]
 pub(crate) struct CrateAttr {
-    pub(crate) runtime: Slot<Path>,
+    pub(crate) runtime: OnceSetting<Path>,
 }
 
 impl CrateAttr {
@@ -325,8 +325,8 @@ impl CrateAttr {
 #[derive(Debug, Default)]
 pub(crate) struct SetAttr {
     /// Whether primaries of two members may have the same key, from `allow(same_keys)`.
-    pub(crate) same_keys: Slot<()>,
-    pub(crate) runtime: Slot<Path>,
+    pub(crate) same_keys: OnceSetting<()>,
+    pub(crate) runtime: OnceSetting<Path>,
 }
 
 impl SetAttr {
@@ -373,8 +373,8 @@ impl SetAttr {
 /// Settings of `#[table(..)]` on a struct with `#[derive(Projection)]`.
 #[derive(Debug, Default)]
 pub(crate) struct ProjectionAttr {
-    pub(crate) of: Slot<Path>,
-    pub(crate) runtime: Slot<Path>,
+    pub(crate) of: OnceSetting<Path>,
+    pub(crate) runtime: OnceSetting<Path>,
 }
 
 impl ProjectionAttr {

@@ -4,7 +4,7 @@ use proc_macro2::Ident;
 use syn::{Attribute, Expr, Lit, LitStr, Path};
 
 use super::{Setting, SettingValue, settings};
-use crate::{errors::Errors, slot::Slot};
+use crate::{errors::Errors, once_setting::OnceSetting};
 
 /// Settings of `#[table(encrypt(..))]`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,27 +19,27 @@ pub(crate) struct EncryptSettings {
 /// Settings of `#[table(..)]` on a field, as written.
 #[derive(Debug, Default)]
 pub(crate) struct FieldAttr {
-    pub(crate) rename: Slot<LitStr>,
-    pub(crate) json: Slot<()>,
+    pub(crate) rename: OnceSetting<LitStr>,
+    pub(crate) json: OnceSetting<()>,
     /// Set by `flatten`. The value is the prefix of `flatten(prefix = "..")`, if given.
-    pub(crate) flatten: Slot<Option<LitStr>>,
+    pub(crate) flatten: OnceSetting<Option<LitStr>>,
     /// Set by `default`. The value is the function of `default = path`, if given.
-    pub(crate) default: Slot<Option<Path>>,
-    pub(crate) skip: Slot<()>,
-    pub(crate) store: Slot<()>,
-    pub(crate) extra: Slot<()>,
-    pub(crate) encrypt: Slot<EncryptSettings>,
+    pub(crate) default: OnceSetting<Option<Path>>,
+    pub(crate) skip: OnceSetting<()>,
+    pub(crate) store: OnceSetting<()>,
+    pub(crate) extra: OnceSetting<()>,
+    pub(crate) encrypt: OnceSetting<EncryptSettings>,
     /// Set by `series`. The value is the pattern of `series("..")`, if given.
-    pub(crate) series: Slot<Option<LitStr>>,
+    pub(crate) series: OnceSetting<Option<LitStr>>,
     /// Set by `split(n)`. The value is the number of pieces.
-    pub(crate) split: Slot<usize>,
+    pub(crate) split: OnceSetting<usize>,
     /// Set by `part = n`. The value is the number of the row of a wide entity.
-    pub(crate) part: Slot<u32>,
-    pub(crate) blob: Slot<()>,
+    pub(crate) part: OnceSetting<u32>,
+    pub(crate) blob: OnceSetting<()>,
     /// Set by `blind`. The value is the length of the blind token in characters.
-    pub(crate) blind: Slot<u32>,
+    pub(crate) blind: OnceSetting<u32>,
     /// Set by `plaintext`: the field is stored in plain text although its token is in a key.
-    pub(crate) plaintext: Slot<()>,
+    pub(crate) plaintext: OnceSetting<()>,
     /// The names of all settings of the field, in source order.
     pub(crate) names: Vec<Ident>,
 }
@@ -164,7 +164,7 @@ fn flatten(setting: &Setting) -> syn::Result<Option<LitStr>> {
     if matches!(setting.value, SettingValue::Nothing) {
         return Ok(None);
     }
-    let mut prefix = Slot::default();
+    let mut prefix = OnceSetting::default();
     for inner in setting.list("flatten(prefix = \"..\")")? {
         match inner.name().as_str() {
             "prefix" => prefix.set_once(&inner.key, inner.string())?,
@@ -222,7 +222,7 @@ fn encrypt(setting: &Setting) -> syn::Result<EncryptSettings> {
     if matches!(setting.value, SettingValue::Nothing) {
         return Ok(read);
     }
-    let (mut pad, mut hide_none) = (Slot::default(), Slot::default());
+    let (mut pad, mut hide_none) = (OnceSetting::default(), OnceSetting::default());
     for inner in setting.list("encrypt(pad = 64)")? {
         match inner.name().as_str() {
             "pad" => pad.set_once(&inner.key, number(&inner, 1..=MAX_PAD, "encrypt(pad = 64)"))?,
@@ -243,7 +243,7 @@ fn blind(setting: &Setting) -> syn::Result<u32> {
     if matches!(setting.value, SettingValue::Nothing) {
         return Ok(DEFAULT_TOKEN_CHARS);
     }
-    let mut chars = Slot::default();
+    let mut chars = OnceSetting::default();
     for inner in setting.list("blind(chars = 8)")? {
         match inner.name().as_str() {
             "chars" => chars

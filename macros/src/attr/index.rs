@@ -4,24 +4,24 @@ use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path};
 
 use super::{Setting, SettingValue};
-use crate::{errors::Errors, names, slot::Slot};
+use crate::{errors::Errors, names, once_setting::OnceSetting};
 
 /// One `index(..)` or `list(..)` declaration, as written.
 #[derive(Debug)]
 pub(crate) struct IndexAttr {
     pub(crate) name: Ident,
     pub(crate) is_list: bool,
-    pub(crate) row_key: Slot<LitStr>,
-    pub(crate) partition_key: Slot<LitStr>,
-    pub(crate) table: Slot<LitStr>,
+    pub(crate) row_key: OnceSetting<LitStr>,
+    pub(crate) partition_key: OnceSetting<LitStr>,
+    pub(crate) table: OnceSetting<LitStr>,
     /// Set by `in_blob`: the list is stored in blobs instead of rows.
-    pub(crate) in_blob: Slot<()>,
-    pub(crate) unique: Slot<()>,
-    pub(crate) when: Slot<Path>,
+    pub(crate) in_blob: OnceSetting<()>,
+    pub(crate) unique: OnceSetting<()>,
+    pub(crate) when: OnceSetting<Path>,
     /// The fields in `only(..)`. The copy stores no other fields.
-    pub(crate) only: Slot<Vec<Ident>>,
+    pub(crate) only: OnceSetting<Vec<Ident>>,
     /// The fields in `except(..)`. The copy stores all others.
-    pub(crate) except: Slot<Vec<Ident>>,
+    pub(crate) except: OnceSetting<Vec<Ident>>,
 }
 
 const INDEX_KEYS: [&str; 7] =
@@ -48,14 +48,14 @@ impl IndexAttr {
         let mut read = Self {
             name,
             is_list,
-            row_key: Slot::default(),
-            partition_key: Slot::default(),
-            table: Slot::default(),
-            in_blob: Slot::default(),
-            unique: Slot::default(),
-            when: Slot::default(),
-            only: Slot::default(),
-            except: Slot::default(),
+            row_key: OnceSetting::default(),
+            partition_key: OnceSetting::default(),
+            table: OnceSetting::default(),
+            in_blob: OnceSetting::default(),
+            unique: OnceSetting::default(),
+            when: OnceSetting::default(),
+            only: OnceSetting::default(),
+            except: OnceSetting::default(),
         };
         for setting in settings {
             let taken = read.take_setting(setting, errors);

@@ -4,12 +4,12 @@ use proc_macro2::Span;
 use syn::Attribute;
 
 use super::settings;
-use crate::{errors::Errors, slot::Slot};
+use crate::{errors::Errors, once_setting::OnceSetting};
 
 /// Settings of `#[table(..)]` on a variant of an enum with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
 pub(crate) struct MemberAttr {
-    pub(crate) other: Slot<()>,
+    pub(crate) other: OnceSetting<()>,
 }
 
 impl MemberAttr {
@@ -30,9 +30,9 @@ impl MemberAttr {
 /// Settings of `#[table(..)]` on a field of a struct with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
 pub(crate) struct AggregateFieldAttr {
-    pub(crate) one: Slot<()>,
-    pub(crate) many: Slot<()>,
-    pub(crate) other: Slot<()>,
+    pub(crate) one: OnceSetting<()>,
+    pub(crate) many: OnceSetting<()>,
+    pub(crate) other: OnceSetting<()>,
 }
 
 impl AggregateFieldAttr {
@@ -53,7 +53,7 @@ impl AggregateFieldAttr {
             errors.take_ok(taken);
         }
         let slots = [&read.one, &read.many, &read.other];
-        let given: Vec<Span> = slots.into_iter().filter_map(Slot::span).collect();
+        let given: Vec<Span> = slots.into_iter().filter_map(OnceSetting::span).collect();
         match (given.first(), given.get(1)) {
             (Some(_), None) => {}
             (Some(_), Some(second)) => {

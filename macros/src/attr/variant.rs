@@ -3,12 +3,12 @@
 use syn::{Attribute, LitStr};
 
 use super::settings;
-use crate::{errors::Errors, slot::Slot};
+use crate::{errors::Errors, once_setting::OnceSetting};
 
 /// Settings in `#[table(..)]` on a variant that is stored as text.
 #[derive(Debug, Default)]
 pub(crate) struct VariantAttr {
-    pub(crate) rename: Slot<LitStr>,
+    pub(crate) rename: OnceSetting<LitStr>,
 }
 
 impl VariantAttr {

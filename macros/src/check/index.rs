@@ -2,7 +2,7 @@
 
 use crate::{
     errors::Errors,
-    model::{Entity, Family, Part, Storage},
+    model::{Entity, Family, Storage, TemplatePart},
     names,
 };
 
@@ -92,7 +92,7 @@ pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
 /// Reports the fields of the primary's keys that cannot be derived from the copy's keys.
 fn missing_owner_fields(entity: &Entity, family: &Family, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
-    let follows = |part: &Part| {
+    let follows = |part: &TemplatePart| {
         let field = entity.fields.get(part.field);
         family.parts().any(|own| {
             own.field == part.field

@@ -3,7 +3,7 @@
 use super::conflict::has_conflict;
 use crate::{
     errors::Errors,
-    model::{Entity, KeyTemplate, Part, Segment},
+    model::{Entity, KeyTemplate, Segment, TemplatePart},
     template::Form,
 };
 
@@ -70,7 +70,7 @@ pub(super) fn refuse_hot_partition(entity: &Entity, errors: &mut Errors) {
     if !key.is_sound {
         return;
     }
-    let is_time = |part: &Part| match part.form {
+    let is_time = |part: &TemplatePart| match part.form {
         Form::Date(..) => true,
         Form::Plain | Form::Descending => {
             entity.fields.get(part.field).is_some_and(crate::model::Field::is_time_or_date)
@@ -96,7 +96,8 @@ pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
             let is_own = at == 0 || std::ptr::eq(key, &family.row);
             for part in key.parts().filter(|part| part.form == Form::Hmac && is_own) {
                 let Some(field) = entity.fields.get(part.field) else { continue };
-                let plain = |other: &Part| other.field == part.field && other.form != Form::Hmac;
+                let plain =
+                    |other: &TemplatePart| other.field == part.field && other.form != Form::Hmac;
                 let is_held = family.holds.get(part.field).copied().unwrap_or_default();
                 let name = &field.name;
                 if field.attr.encrypt.is_set() {

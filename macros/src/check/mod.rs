@@ -16,11 +16,11 @@ mod wide;
 
 use crate::{
     errors::Errors,
-    model::{EdmEnum, Entity, Message, Properties, Set},
+    model::{EdmEnum, Entity, EntitySet, Message, Properties},
 };
 
 /// Checks a struct with `#[derive(TableEntity)]`.
-pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
+pub(crate) fn check_entity(entity: &Entity, errors: &mut Errors) {
     entity::check_table_names(entity, errors);
     dated::check_dated_tables(entity, errors);
     expires::check_expiry_field(entity, errors);
@@ -57,7 +57,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Checks a struct with `#[derive(Properties)]`.
-pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
+pub(crate) fn check_properties(properties: &Properties, errors: &mut Errors) {
     conflict::report_conflicting_settings(&properties.fields, errors);
     field::refuse_blind_without_encrypt(&properties.fields, errors);
     field::report_unflattened_references(&properties.fields, errors);
@@ -68,17 +68,17 @@ pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
 }
 
 /// Checks an enum with `#[derive(EdmEnum)]`.
-pub(crate) fn edm_enum(edm_enum: &EdmEnum, errors: &mut Errors) {
+pub(crate) fn check_edm_enum(edm_enum: &EdmEnum, errors: &mut Errors) {
     edm_enum::report_equal_texts(edm_enum, errors);
 }
 
 /// Checks a struct with `#[derive(Message)]`.
-pub(crate) fn message(message: &Message, errors: &mut Errors) {
+pub(crate) fn check_message(message: &Message, errors: &mut Errors) {
     message::check_name(message, errors);
 }
 
 /// Checks a type with `#[derive(EntitySet)]`.
-pub(crate) fn set(set: &Set, errors: &mut Errors) {
+pub(crate) fn check_entity_set(set: &EntitySet, errors: &mut Errors) {
     set::report_equal_member_types(set, errors);
     set::check_field_types(set, errors);
 }

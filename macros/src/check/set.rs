@@ -6,12 +6,12 @@ use syn::spanned::Spanned;
 
 use crate::{
     errors::Errors,
-    model::{Member, RowsPerMember, Set, Shape},
+    model::{EntitySet, Member, RowsPerMember, Shape},
     names,
 };
 
 /// Reports two members of the same type, because a row could belong to either.
-pub(super) fn report_equal_member_types(set: &Set, errors: &mut Errors) {
+pub(super) fn report_equal_member_types(set: &EntitySet, errors: &mut Errors) {
     let mut seen = HashMap::new();
     for member in &set.members {
         let ty = names::source_text(&member.ty);
@@ -25,7 +25,7 @@ pub(super) fn report_equal_member_types(set: &Set, errors: &mut Errors) {
 
 /// Reports fields of a struct whose type cannot hold the number of rows that the field takes, if the type's name shows
 /// this. The compiler checks other fields.
-pub(super) fn check_field_types(set: &Set, errors: &mut Errors) {
+pub(super) fn check_field_types(set: &EntitySet, errors: &mut Errors) {
     if set.shape != Shape::Struct {
         return;
     }

@@ -4,12 +4,12 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::model::{Member, RowsPerMember, Set};
+use crate::model::{EntitySet, Member, RowsPerMember};
 
 /// Returns the types of the fields as aliases `__M0` and so on, with the type of `other` last. If a type does not
 /// fit, the compiler reports it once, where the alias is checked, and ignores everything that follows from the
 /// type.
-pub(super) fn checked_field_types(set: &Set) -> TokenStream {
+pub(super) fn checked_field_types(set: &EntitySet) -> TokenStream {
     let members = set.members.iter().map(|member| {
         let check = match member.count {
             RowsPerMember::One => quote! { check_one_field },
@@ -41,7 +41,7 @@ pub(super) fn row_value_type(at: usize, member: &Member) -> TokenStream {
 }
 
 /// Returns the impl of `Aggregate`.
-pub(super) fn emit(set: &Set) -> TokenStream {
+pub(super) fn emit_aggregate_set(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let has_other = set.other.is_some();
     let members = || set.members.iter().enumerate();

@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use super::{field, key_part::type_as_trait_item, schema::family_constant_name};
 use crate::{
-    model::{AbsenceRule, Entity, Family, Field, KeyTemplate, Part, Segment, Storage},
+    model::{AbsenceRule, Entity, Family, Field, KeyTemplate, Segment, Storage, TemplatePart},
     names::runtime_item,
     template::Form,
 };
@@ -16,7 +16,7 @@ use crate::{
 const OWNER_PROPERTIES: usize = 4;
 
 /// Returns the assertions of an entity.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_const_asserts(entity: &Entity) -> TokenStream {
     let separated = entity.families.iter().map(|family| assert_parts_separated(entity, family));
     let covers = entity.families.iter().flat_map(|family| {
         family.parts().filter_map(move |part| assert_form_covers_type(entity, family, part))
@@ -286,7 +286,11 @@ fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String
 /// Returns the assertion that a date form is as precise as the field's type. Returns `None` if the part is not a
 /// date, or if the type's name already shows that the field cannot be read back from it. The assertion is needed
 /// because an alias may have the name of another type.
-fn assert_form_covers_type(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
+fn assert_form_covers_type(
+    entity: &Entity,
+    family: &Family,
+    part: &TemplatePart,
+) -> Option<TokenStream> {
     let field = entity.fields.get(part.field)?;
     let Form::Date(form, _) = &part.form else { return None };
     if !part.is_read_back_exactly(field) {

@@ -3,7 +3,7 @@
 
 use super::unwrap_or_return;
 use crate::{
-    model::{Entity, Family, KeyTemplate, Part},
+    model::{Entity, Family, KeyTemplate, TemplatePart},
     template::Form,
 };
 use proc_macro2::TokenStream;
@@ -11,7 +11,7 @@ use quote::quote;
 
 /// Returns the statement that compares the keys of a copy with the keys that the fields of `__entity` produce. Only
 /// compares keys that have a part from which the field cannot be read back, and whose fields are all in the copy.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_copy_key_check(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().filter_map(|family| {
         if !family.is_copy() {
             return None;
@@ -72,9 +72,9 @@ fn parts_that_lose_their_field<'k>(
     entity: &Entity,
     family: &Family,
     key: &'k KeyTemplate,
-) -> Option<Vec<(usize, &'k Part)>> {
-    let is_held = |part: &Part| family.holds.get(part.field).copied().unwrap_or_default();
-    let is_lossy = |part: &Part| {
+) -> Option<Vec<(usize, &'k TemplatePart)>> {
+    let is_held = |part: &TemplatePart| family.holds.get(part.field).copied().unwrap_or_default();
+    let is_lossy = |part: &TemplatePart| {
         entity.fields.get(part.field).is_some_and(|field| !part.is_read_back_exactly(field))
     };
     let lossy: Vec<_> = key.parts().enumerate().filter(|(_, part)| is_lossy(part)).collect();

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 /// Returns the impls of `EdmValue` and `KeyPart`.
-pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
+pub(super) fn emit_edm_enum(edm_enum: &EdmEnum) -> TokenStream {
     let ident = &edm_enum.ident;
     let text = text_functions(edm_enum);
     let texts: Vec<_> =

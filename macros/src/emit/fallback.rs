@@ -14,7 +14,7 @@ fn can_have_empty_impls(input: &DeriveInput) -> bool {
 }
 
 /// Returns impls that do nothing for `#[derive(TableEntity)]`.
-pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream {
+pub(crate) fn emit_empty_entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream {
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
@@ -66,7 +66,10 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
 }
 
 /// Returns impls that do nothing for `#[derive(Properties)]`.
-pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) -> TokenStream {
+pub(crate) fn emit_empty_properties(
+    input: &DeriveInput,
+    properties: &model::Properties,
+) -> TokenStream {
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
@@ -92,7 +95,7 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
 
 /// Returns the impl for a refused `#[derive(Message)]`. This is the usual one, which compiles whatever is wrong
 /// with the message.
-pub(crate) fn message(input: &DeriveInput, message: &model::Message) -> TokenStream {
+pub(crate) fn emit_empty_message(input: &DeriveInput, message: &model::Message) -> TokenStream {
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
@@ -100,7 +103,7 @@ pub(crate) fn message(input: &DeriveInput, message: &model::Message) -> TokenStr
 }
 
 /// Returns impls that do nothing for `#[derive(EdmEnum)]`.
-pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenStream {
+pub(crate) fn emit_empty_edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenStream {
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
@@ -108,7 +111,7 @@ pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenS
 }
 
 /// Returns impls that do nothing for `#[derive(KeyPart)]` on a struct.
-pub(crate) fn newtype(input: &DeriveInput, newtype: &model::Newtype) -> TokenStream {
+pub(crate) fn emit_empty_key_part(input: &DeriveInput, newtype: &model::Newtype) -> TokenStream {
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
@@ -137,7 +140,10 @@ fn text_or_part(ident: &Ident) -> TokenStream {
 }
 
 /// Returns impls that do nothing for `#[derive(Projection)]`.
-pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) -> TokenStream {
+pub(crate) fn emit_empty_projection(
+    input: &DeriveInput,
+    projection: &model::Projection,
+) -> TokenStream {
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
@@ -160,7 +166,7 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
 }
 
 /// Returns impls that do nothing for `#[derive(EntitySet)]`.
-pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
+pub(crate) fn emit_empty_entity_set(input: &DeriveInput, set: &model::EntitySet) -> TokenStream {
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
@@ -191,7 +197,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
         },
     };
     let body = quote! {
-        impl _rt::Set for #ident {
+        impl _rt::SetMembers for #ident {
             const MEMBERS: &'static _rt::Members = &_rt::Members::new("", &[], &[], &[]);
         }
 

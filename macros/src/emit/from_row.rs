@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     attr::Discriminator,
-    model::{Entity, Family, Field, Part},
+    model::{Entity, Family, Field, TemplatePart},
 };
 
 /// Returns the local variable with the text of the key part for a field.
@@ -31,13 +31,13 @@ fn is_property(entity: &Entity, at: usize, field: &Field) -> bool {
 }
 
 /// Returns the impl of `FromRow`.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_from_row(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let primary = family_constant_name(primary);
     let ident = &entity.ident;
     let keys = split_keys(entity);
     let properties = walk_properties(entity);
-    let key_check = copy_key_check::emit(entity);
+    let key_check = copy_key_check::emit_copy_key_check(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
         let value = field_value(entity, at, field);
@@ -212,7 +212,7 @@ fn read_key(
     field: &Field,
     otherwise: &TokenStream,
 ) -> Option<TokenStream> {
-    let mut parts: Vec<(Vec<usize>, &Part)> = Vec::new();
+    let mut parts: Vec<(Vec<usize>, &TemplatePart)> = Vec::new();
     for family in entity.primary_and_copies() {
         let Some((in_row, part)) = entity.key_source(family, at, field) else { continue };
         let key = if in_row { &family.row } else { &family.partition };
@@ -223,7 +223,7 @@ fn read_key(
         }
     }
     let text = text_local(at);
-    let read = |part: &Part| key_part::read_part(part, field, &quote! { __text });
+    let read = |part: &TemplatePart| key_part::read_part(part, field, &quote! { __text });
     let (_, last) = parts.pop()?;
     let last = read(last);
     let read = if parts.is_empty() {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Returns the methods that begin a path through an index, and the types for the fields in partial copies.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_index_methods(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, path_builder::new_builder_value)
 }
 

@@ -9,7 +9,7 @@ use quote::{quote, quote_spanned};
 use syn::Type;
 
 use crate::{
-    model::{Field, Part},
+    model::{Field, TemplatePart},
     names,
     template::Form,
 };
@@ -32,7 +32,7 @@ pub(super) fn runtime_function_at(ty: &Type, name: &str) -> TokenStream {
 }
 
 /// Returns statements that write a part with the key writer `__key`. `value` is the field.
-pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
+pub(super) fn write_part(part: &TemplatePart, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let encode = type_as_trait_item(ty, "KeyPart", "encode");
@@ -73,7 +73,12 @@ pub(super) fn write_part(part: &Part, ty: &Type, value: &TokenStream) -> TokenSt
 
 /// Returns the call that sets a part of the keys in a `PathDraft` to one value. `value` is a reference to the
 /// field's value.
-pub(super) fn set_part_call(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
+pub(super) fn set_part_call(
+    part: &TemplatePart,
+    at: usize,
+    ty: &Type,
+    value: &TokenStream,
+) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = type_as_trait_item(ty, "KeyPart", "encode");
@@ -101,7 +106,7 @@ pub(super) fn set_part_call(part: &Part, at: usize, ty: &Type, value: &TokenStre
 
 /// Returns the call that sets a part of a path builder's draft to `__value`, an argument that converts to the
 /// field's type.
-pub(super) fn set_input_part_call(part: &Part, at: usize, ty: &Type) -> TokenStream {
+pub(super) fn set_input_part_call(part: &TemplatePart, at: usize, ty: &Type) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = type_as_trait_item(ty, "KeyPart", "encode");
@@ -123,7 +128,7 @@ pub(super) fn set_input_part_call(part: &Part, at: usize, ty: &Type) -> TokenStr
 
 /// Returns the call that limits a part of the keys in a `PathDraft` to the values in `__range`. Returns `None` if a
 /// range of values does not correspond exactly to a range of keys.
-pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
+pub(super) fn range_call(part: &TemplatePart, at: usize, field: &Field) -> Option<TokenStream> {
     let ty = &field.ty;
     let bounds = quote! { #at, __range };
     Some(match &part.form {
@@ -149,7 +154,7 @@ pub(super) fn range_call(part: &Part, at: usize, field: &Field) -> Option<TokenS
 
 /// Returns an expression that reads the field's value from `text`, the text of this key part. Only called for a
 /// part from which the field can be read back without loss, and therefore never for `lower`, `bucket` or `hmac`.
-pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
+pub(super) fn read_part(part: &TemplatePart, field: &Field, text: &TokenStream) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
         Form::Width(_) => {
@@ -173,7 +178,7 @@ pub(super) fn read_part(part: &Part, field: &Field, text: &TokenStream) -> Token
 }
 
 /// Returns the function that reads the field from a lossless part, for a column.
-pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
+pub(super) fn reader_function(part: &TemplatePart, field: &Field) -> TokenStream {
     let ty = &field.ty;
     match &part.form {
         Form::Width(_) => {
@@ -196,7 +201,7 @@ pub(super) fn reader_function(part: &Part, field: &Field) -> TokenStream {
 }
 
 /// Returns the expression for the `Segment` of a key part, in the constant of the key's template.
-pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
+pub(super) fn part_constant(part: &TemplatePart, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
     let form = form_constant(part);
     let codec = |name: &str| {
@@ -235,7 +240,7 @@ pub(super) fn part_constant(part: &Part, field: &Field) -> TokenStream {
 }
 
 /// Returns the part's form as a constant.
-pub(super) fn form_constant(part: &Part) -> TokenStream {
+pub(super) fn form_constant(part: &TemplatePart) -> TokenStream {
     match &part.form {
         Form::Plain => quote! { _rt_Form::Plain },
         Form::Width(width) => quote! { _rt_Form::Width(#width) },

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 /// Returns the impl of `Message`.
-pub(super) fn emit(message: &Message) -> TokenStream {
+pub(super) fn emit_message(message: &Message) -> TokenStream {
     let Message { ident, name, version, .. } = message;
     let authenticity = message.authenticated.map(|is_required| {
         let variant = if is_required { quote!(Required) } else { quote!(NotRequired) };

@@ -9,12 +9,15 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::path_builder::{Builder, Given};
+use super::path_builder::{FamilyPathBuilder, GivenFlags};
 use crate::names;
 
 /// Returns a module with a type for each method that may come next. The module keeps the names of the types, which
 /// do not begin with `__`, apart from the names of the user's types.
-pub(super) fn emit(builders: &[Builder<'_>], vis: &TokenStream) -> TokenStream {
+pub(super) fn emit_missing_steps(
+    builders: &[FamilyPathBuilder<'_>],
+    vis: &TokenStream,
+) -> TokenStream {
     let mut steps: Vec<Ident> = Vec::new();
     for builder in builders {
         for step in builder.states.iter().filter_map(|given| builder.missing_step(given)) {
@@ -31,10 +34,10 @@ pub(super) fn emit(builders: &[Builder<'_>], vis: &TokenStream) -> TokenStream {
     }
 }
 
-impl Builder<'_> {
+impl FamilyPathBuilder<'_> {
     /// Returns the bound that no type meets of the step which the builder state lacks to lead to one row.
     /// Returns `None` for a refused entity, whose paths the compiler takes as they are.
-    pub(super) fn missing_bound(&self, given: &Given) -> Option<TokenStream> {
+    pub(super) fn missing_bound(&self, given: &GivenFlags) -> Option<TokenStream> {
         if self.is_refused {
             return None;
         }
@@ -47,7 +50,7 @@ impl Builder<'_> {
     }
 
     /// Returns the type that stands for the method which the builder state lacks. `None` after a window of times.
-    fn missing_step(&self, given: &Given) -> Option<Ident> {
+    fn missing_step(&self, given: &GivenFlags) -> Option<Ident> {
         if self.is_refused || self.has_window(given) && self.is_path(given) {
             return None;
         }

@@ -37,16 +37,16 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 /// Returns the code of `#[derive(TableEntity)]`.
-pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
+pub(crate) fn emit_entity(entity: &model::Entity) -> TokenStream {
     let json = field::json_codec_constants(&entity.fields);
-    let schema = schema::emit(entity);
-    let asserts = const_assert::emit(entity);
-    let from_row = from_row::emit(entity);
-    let to_row = to_row::emit(entity);
-    let table_entity = table_entity::emit(entity);
-    let paths = path_builder::emit(entity);
-    let indexes = index::emit(entity);
-    let patch = patch::emit(entity);
+    let schema = schema::emit_schema(entity);
+    let asserts = const_assert::emit_const_asserts(entity);
+    let from_row = from_row::emit_from_row(entity);
+    let to_row = to_row::emit_to_row(entity);
+    let table_entity = table_entity::emit_table_entity(entity);
+    let paths = path_builder::emit_path_builders(entity);
+    let indexes = index::emit_index_methods(entity);
+    let patch = patch::emit_patch_builder(entity);
     let columns = columns::columns_of_entity(entity);
     scoped_block(
         &entity.block,
@@ -57,10 +57,10 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
 }
 
 /// Returns the code of `#[derive(Properties)]`.
-pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
+pub(crate) fn emit_properties(properties: &model::Properties) -> TokenStream {
     let json = field::json_codec_constants(&properties.fields);
     let slots = properties::slots_of_properties(properties);
-    let body = properties::emit(properties);
+    let body = properties::emit_properties_struct(properties);
     let columns = columns::columns_of_properties(properties);
     let hidden = const_assert::assert_hidden_are_optional(&properties.fields);
     let defaulted = const_assert::assert_defaulted_are_required(&properties.fields);
@@ -68,31 +68,31 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
 }
 
 /// Returns the code of `#[derive(Message)]`.
-pub(crate) fn message(message: &model::Message) -> TokenStream {
-    scoped_block(&message.block, &message::emit(message))
+pub(crate) fn emit_message(message: &model::Message) -> TokenStream {
+    scoped_block(&message.block, &message::emit_message(message))
 }
 
 /// Returns the code of `#[derive(EdmEnum)]`.
-pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
-    scoped_block(&edm_enum.block, &edm_enum::emit(edm_enum))
+pub(crate) fn emit_edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
+    scoped_block(&edm_enum.block, &edm_enum::emit_edm_enum(edm_enum))
 }
 
 /// Returns the code of `#[derive(KeyPart)]` on a struct.
-pub(crate) fn newtype(newtype: &model::Newtype) -> TokenStream {
-    scoped_block(&newtype.block, &newtype::emit(newtype))
+pub(crate) fn emit_key_part(newtype: &model::Newtype) -> TokenStream {
+    scoped_block(&newtype.block, &newtype::emit_newtype(newtype))
 }
 
 /// Returns the code of `#[derive(Projection)]`.
-pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
-    scoped_block(&projection.block, &projection::emit(projection))
+pub(crate) fn emit_projection(projection: &model::Projection) -> TokenStream {
+    scoped_block(&projection.block, &projection::emit_projection(projection))
 }
 
 /// Returns the code of `#[derive(EntitySet)]`.
-pub(crate) fn set(set: &model::Set) -> TokenStream {
+pub(crate) fn emit_entity_set(set: &model::EntitySet) -> TokenStream {
     let members = set::member_constants(set);
     let body = match set.shape {
-        model::Shape::Enum => set::emit(set),
-        model::Shape::Struct => aggregate::emit(set),
+        model::Shape::Enum => set::emit_enum_set(set),
+        model::Shape::Struct => aggregate::emit_aggregate_set(set),
     };
     let types = (set.shape == model::Shape::Struct).then(|| aggregate::checked_field_types(set));
     scoped_block(&set.block, &quote! { #types #members #body })

@@ -10,7 +10,7 @@ use crate::model::Newtype;
 ///
 /// An impl applies only if the field's type has the same trait. The lifetime `'__a` in the bounds of an impl is
 /// unused. It makes the compiler check a bound where the impl is used instead of here.
-pub(super) fn emit(newtype: &Newtype) -> TokenStream {
+pub(super) fn emit_newtype(newtype: &Newtype) -> TokenStream {
     let Some((member, ty)) = &newtype.field else { return TokenStream::new() };
     let ident = &newtype.ident;
     let forms = form_impls(ident, member, ty);

@@ -15,7 +15,7 @@ pub(super) fn patch_type_name(entity: &Entity) -> Ident {
 }
 
 /// Returns the patch's type and its methods.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_patch_builder(entity: &Entity) -> TokenStream {
     patch_with_methods(entity, field::patch_setter)
 }
 

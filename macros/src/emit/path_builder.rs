@@ -19,21 +19,21 @@ use super::{
     schema::{copied_fields_type_name, family_constant_name},
 };
 use crate::{
-    model::{Entity, Family, FamilyKind, Field, Part},
+    model::{Entity, Family, FamilyKind, Field, TemplatePart},
     names,
     template::Form,
 };
 
 /// One flag for each part, starting with the PartitionKey's: whether it is given.
-pub(super) type Given = Vec<bool>;
+pub(super) type GivenFlags = Vec<bool>;
 
 /// The path builder of one row family.
-pub(super) struct Builder<'m> {
+pub(super) struct FamilyPathBuilder<'m> {
     pub(super) entity: &'m Entity,
     family: &'m Family,
-    parts: Vec<&'m Part>,
+    parts: Vec<&'m TemplatePart>,
     /// The incomplete states in order of discovery.
-    pub(super) states: Vec<Given>,
+    pub(super) states: Vec<GivenFlags>,
     /// The number of this row family's first builder state. Earlier row families have smaller numbers.
     first: usize,
     /// Whether the entity is refused. Its steps then accept anything and do nothing.
@@ -44,13 +44,13 @@ pub(super) struct Builder<'m> {
 /// state, or a finished path if nothing has to be given.
 pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
     // `is_refused` changes the methods of the states but not their types, so this is also correct for a refused entity.
-    let builder = Builder::new(entity, family, false);
+    let builder = FamilyPathBuilder::new(entity, family, false);
     builder.state_type(&builder.nothing_given())
 }
 
 /// Returns an expression for the path builder before any part of the keys is set.
 pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream {
-    let builder = Builder::new(entity, family, false);
+    let builder = FamilyPathBuilder::new(entity, family, false);
     let constant = family_constant_name(family);
     builder.state_value(&builder.nothing_given(), &quote! { _rt_start_path(#constant) })
 }
@@ -82,7 +82,7 @@ fn set_table_call(field: &Field, value: &TokenStream) -> TokenStream {
 
 /// Emits the type of the entity's path builders, and its methods. Each state of a builder, given by the key parts
 /// set so far, has the methods for the parts that may follow.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_path_builders(entity: &Entity) -> TokenStream {
     builders_of_families(entity, false)
 }
 
@@ -93,8 +93,8 @@ pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
 }
 
 fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
-    let new = |family| Builder::new(entity, family, is_refused);
-    let builders: Vec<Builder<'_>> = entity.families.iter().map(new).collect();
+    let new = |family| FamilyPathBuilder::new(entity, family, is_refused);
+    let builders: Vec<FamilyPathBuilder<'_>> = entity.families.iter().map(new).collect();
     if builders.iter().all(|builder| builder.states.is_empty()) {
         return TokenStream::new();
     }
@@ -105,7 +105,7 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
     let markers =
         builders.iter().flat_map(|builder| (0..builder.states.len()).map(|at| builder.marker(at)));
     let markers = markers.map(|marker| quote! { #vis enum #marker {} });
-    let missing_steps = missing_steps::emit(&builders, vis);
+    let missing_steps = missing_steps::emit_missing_steps(&builders, vis);
     let inner = first_field();
     let doc = format!("Keys of `{ident}`, not all of them given yet.");
     quote! {
@@ -150,7 +150,7 @@ fn builder_type_name(entity: &Entity) -> Ident {
     format_ident!("__{}Path", names::ident_text(&entity.ident))
 }
 
-impl<'m> Builder<'m> {
+impl<'m> FamilyPathBuilder<'m> {
     fn new(entity: &'m Entity, family: &'m Family, is_refused: bool) -> Self {
         let earlier = entity.families.iter().take(family.index);
         let first =
@@ -159,7 +159,7 @@ impl<'m> Builder<'m> {
     }
 
     fn builder_of_family(entity: &'m Entity, family: &'m Family) -> Self {
-        let parts: Vec<&Part> = family.parts().collect();
+        let parts: Vec<&TemplatePart> = family.parts().collect();
         let mut builder =
             Self { entity, family, parts, states: Vec::new(), first: 0, is_refused: false };
         if builder.has_lost_part() {
@@ -176,7 +176,7 @@ impl<'m> Builder<'m> {
         builder
     }
 
-    fn nothing_given(&self) -> Given {
+    fn nothing_given(&self) -> GivenFlags {
         // Parts with an unknown field are never all given.
         vec![false; self.parts.len() + usize::from(self.has_lost_part()) + self.table_flags()]
     }
@@ -187,7 +187,7 @@ impl<'m> Builder<'m> {
         Some((at, self.entity.fields.get(at)?))
     }
 
-    /// Returns how many entries after the key parts in a builder state ([`Given`]) concern the choice of tables: 2
+    /// Returns how many entries after the key parts in a builder state ([`GivenFlags`]) concern the choice of tables: 2
     /// for dated tables (one table is given; a time window is given). Returns 0 without dated tables, or if a part
     /// of the keys refers to an unknown field.
     fn table_flags(&self) -> usize {
@@ -196,12 +196,12 @@ impl<'m> Builder<'m> {
 
     /// Returns whether the builder state determines a single table to read. Returns `true` if the entity does not
     /// have dated tables, or if a part of the keys refers to an unknown field.
-    fn has_table(&self, given: &Given) -> bool {
+    fn has_table(&self, given: &GivenFlags) -> bool {
         self.table_flags() == 0 || given.get(self.parts.len()).copied().unwrap_or_default()
     }
 
     /// Returns whether the builder state contains a window of times, which determines the tables to read.
-    pub(super) fn has_window(&self, given: &Given) -> bool {
+    pub(super) fn has_window(&self, given: &GivenFlags) -> bool {
         self.table_flags() > 0 && given.get(self.parts.len() + 1).copied().unwrap_or_default()
     }
 
@@ -214,7 +214,7 @@ impl<'m> Builder<'m> {
 
     /// Returns whether a path builder with the parts in `given` has the methods that choose dated tables, which
     /// come before the methods that set parts of the keys.
-    fn begins_with_table(&self, given: &Given) -> bool {
+    fn begins_with_table(&self, given: &GivenFlags) -> bool {
         self.table_flags() > 0 && given.iter().all(|given| !given)
     }
 
@@ -231,23 +231,23 @@ impl<'m> Builder<'m> {
         self.family.partition.has_lost_part || self.family.row.has_lost_part
     }
 
-    fn is_complete(&self, given: &Given) -> bool {
+    fn is_complete(&self, given: &GivenFlags) -> bool {
         let parts = self.parts.len() + usize::from(self.has_lost_part());
         given.iter().take(parts).all(|given| *given)
             && (self.has_table(given) || self.has_window(given))
     }
 
     /// Returns whether the builder state fixes the whole PartitionKey, which makes it usable as a path.
-    pub(super) fn is_path(&self, given: &Given) -> bool {
+    pub(super) fn is_path(&self, given: &GivenFlags) -> bool {
         self.is_refused
             || (given.iter().take(self.family.partition.parts().count()).all(|given| *given)
                 && (self.has_table(given) || self.has_window(given)))
     }
 
     /// Returns the next part, with its number and its field.
-    fn next_part(&self, given: &Given) -> Option<(usize, &'m Part, &'m Field)> {
+    fn next_part(&self, given: &GivenFlags) -> Option<(usize, &'m TemplatePart, &'m Field)> {
         let at = given.iter().position(|given| !given)?;
-        let part: &'m Part = self.parts.get(at)?;
+        let part: &'m TemplatePart = self.parts.get(at)?;
         // After a window of times, a single time must not be given.
         let is_dated = self.dated_field().is_some_and(|(field, _)| field == part.field);
         if self.has_window(given) && is_dated {
@@ -258,7 +258,7 @@ impl<'m> Builder<'m> {
 
     /// Returns the builder state after a field's value is set: its parts are given, and also the table if the field
     /// determines it.
-    fn after_value(&self, given: &Given, field: usize) -> Given {
+    fn after_value(&self, given: &GivenFlags, field: usize) -> GivenFlags {
         let mut fixed = self.missing_parts(given, field);
         if self.dated_field().is_some_and(|(dated, _)| dated == field) && self.table_flags() > 0 {
             fixed.push(self.parts.len());
@@ -267,7 +267,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the numbers of a field's missing parts.
-    fn missing_parts(&self, given: &Given, field: usize) -> Vec<usize> {
+    fn missing_parts(&self, given: &GivenFlags, field: usize) -> Vec<usize> {
         let parts = self.parts.iter().zip(given).enumerate();
         parts
             .filter(|(_, (part, given))| part.field == field && !**given)
@@ -275,7 +275,7 @@ impl<'m> Builder<'m> {
             .collect()
     }
 
-    fn next_states(&self, given: &Given) -> Vec<Given> {
+    fn next_states(&self, given: &GivenFlags) -> Vec<GivenFlags> {
         let mut states = Vec::new();
         if self.begins_with_table(given) {
             if self.takes_window() {
@@ -299,7 +299,7 @@ impl<'m> Builder<'m> {
 
     /// Returns whether a period of the part is within the period of one dated table and thereby determines it, as a
     /// day determines the table of its month.
-    fn is_period_of_table(&self, part: &Part) -> bool {
+    fn is_period_of_table(&self, part: &TemplatePart) -> bool {
         match (&part.form, &self.entity.dated) {
             (Form::Date(_, finest), Some(dated)) => {
                 self.table_flags() > 0 && dated.field == part.field && *finest >= dated.finest
@@ -310,13 +310,13 @@ impl<'m> Builder<'m> {
 
     /// Returns the builder state after a period of part number `at` is set. The table is also set if the period
     /// determines it.
-    fn after_period(&self, given: &Given, at: usize, part: &Part) -> Given {
+    fn after_period(&self, given: &GivenFlags, at: usize, part: &TemplatePart) -> GivenFlags {
         let table = self.is_period_of_table(part).then_some(self.parts.len());
         with_parts(given, &std::iter::once(at).chain(table).collect::<Vec<_>>())
     }
 
     /// Returns whether the part is in the PartitionKey and has the form `{f:bucket(16)}`, a hash of the field.
-    fn is_bucket(&self, at: usize, part: &Part) -> bool {
+    fn is_bucket(&self, at: usize, part: &TemplatePart) -> bool {
         matches!(part.form, Form::Bucket(_)) && at < self.family.partition.parts().count()
     }
 
@@ -343,7 +343,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the type of a builder state: a point path if no part of the keys is missing.
-    fn state_type(&self, given: &Given) -> TokenStream {
+    fn state_type(&self, given: &GivenFlags) -> TokenStream {
         let (entity, view, name) =
             (&self.entity.ident, self.view_type(), builder_type_name(self.entity));
         let many = self.view_of_many();
@@ -359,7 +359,7 @@ impl<'m> Builder<'m> {
 
     /// Returns the position of a builder state in `states`. Returns `None` for a state without missing key parts,
     /// because the builder then returns a finished path.
-    fn position(&self, given: &Given) -> Option<usize> {
+    fn position(&self, given: &GivenFlags) -> Option<usize> {
         self.states.iter().position(|state| state == given)
     }
 
@@ -378,24 +378,24 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the name of the next field.
-    fn name_of_next(&self, given: &Given) -> Option<&'m str> {
+    fn name_of_next(&self, given: &GivenFlags) -> Option<&'m str> {
         self.next_field(given).map(|field| &*field.name)
     }
 
     /// Returns whether the value that names the table comes next, which the keys do not hold.
-    pub(super) fn begins_with_time(&self, given: &Given) -> bool {
+    pub(super) fn begins_with_time(&self, given: &GivenFlags) -> bool {
         self.begins_with_table(given) && !self.keys_hold_time()
     }
 
     /// Returns the field that comes next.
-    pub(super) fn next_field(&self, given: &Given) -> Option<&'m Field> {
+    pub(super) fn next_field(&self, given: &GivenFlags) -> Option<&'m Field> {
         let first = self.dated_field().map(|(_, field)| field);
         let first = first.filter(|_| self.begins_with_time(given));
         first.or_else(|| self.next_part(given).map(|(_, _, field)| field))
     }
 
     /// Returns an expression that builds a value of a builder state from `draft`, the unfinished path.
-    fn state_value(&self, given: &Given, draft: &TokenStream) -> TokenStream {
+    fn state_value(&self, given: &GivenFlags, draft: &TokenStream) -> TokenStream {
         let name = builder_type_name(self.entity);
         match self.position(given) {
             Some(_) => quote! { #name(#draft, _rt_PhantomData) },
@@ -405,7 +405,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the impls of a builder state: its methods, and also those of a path if the whole PartitionKey is given.
-    fn state_impl(&self, given: &Given) -> TokenStream {
+    fn state_impl(&self, given: &GivenFlags) -> TokenStream {
         let (ty, methods) = (self.state_type(given), self.state_methods(given));
         let (view, entity) = (self.view_of_many(), &self.entity.ident);
         let missing = self.missing_bound(given);
@@ -423,7 +423,7 @@ impl<'m> Builder<'m> {
         }
     }
 
-    fn state_methods(&self, given: &Given) -> TokenStream {
+    fn state_methods(&self, given: &GivenFlags) -> TokenStream {
         if self.has_lost_part() {
             let fields = self.entity.fields.iter().filter(|field| field.storage.can_be_in_key());
             let methods = fields.map(|field| self.takes_anything(given, given, field, true));
@@ -465,13 +465,13 @@ impl<'m> Builder<'m> {
 
     /// Returns whether the method that gives the value of the next part is called `at_exact`, since the keys
     /// hold a period of the field too.
-    pub(super) fn has_method_for_exact_value(&self, given: &Given) -> bool {
+    pub(super) fn has_method_for_exact_value(&self, given: &GivenFlags) -> bool {
         let next = self.next_part(given).map(|(_, part, _)| part.field);
         next.is_some_and(|field| self.family.has_period_and_value_of(field, &self.entity.fields))
     }
 
     /// Returns the method that sets a window of times for the field that determines the table.
-    fn window_method(&self, given: &Given) -> TokenStream {
+    fn window_method(&self, given: &GivenFlags) -> TokenStream {
         let dated = self.dated_field().filter(|_| self.takes_window());
         let Some((_, field)) = dated else { return TokenStream::new() };
         let (ty, name, inner) = (&field.ty, &field.name, first_field());
@@ -500,8 +500,8 @@ impl<'m> Builder<'m> {
     /// Returns the method that fixes parts of one field to a value and leads to the builder state `after`.
     fn exact_method(
         &self,
-        given: &Given,
-        after: &Given,
+        given: &GivenFlags,
+        after: &GivenFlags,
         field: &Field,
         method: &Ident,
         verb: &str,
@@ -511,7 +511,7 @@ impl<'m> Builder<'m> {
         let next = self.state_type(after);
         let parts = self.parts.iter().zip(given.iter().zip(after)).enumerate();
         let fixed = parts.filter(|(_, (_, (was_given, is_given)))| **is_given && !**was_given);
-        let fixed: Vec<(usize, &Part)> = fixed.map(|(at, (part, _))| (at, *part)).collect();
+        let fixed: Vec<(usize, &TemplatePart)> = fixed.map(|(at, (part, _))| (at, *part)).collect();
         // A value that is used once needs no local.
         let only = match fixed[..] {
             [only] if !names_table => Some(only),
@@ -544,8 +544,8 @@ impl<'m> Builder<'m> {
     /// field's own name, which could mean either, never compiles, and the message of its bound names both.
     fn exact_method_beside_period(
         &self,
-        given: &Given,
-        after: &Given,
+        given: &GivenFlags,
+        after: &GivenFlags,
         field: &Field,
     ) -> TokenStream {
         let method = names::generated_ident(&format!("{}_exact", field.name), field.span);
@@ -573,8 +573,8 @@ impl<'m> Builder<'m> {
     /// adds methods for a range and a prefix.
     fn takes_anything(
         &self,
-        given: &Given,
-        after: &Given,
+        given: &GivenFlags,
+        after: &GivenFlags,
         field: &Field,
         is_open: bool,
     ) -> TokenStream {
@@ -611,7 +611,13 @@ impl<'m> Builder<'m> {
 
     /// Returns the method that makes one path for each bucket of a part `{f:bucket(16)}`. Returns no tokens for any
     /// other part.
-    fn buckets_method(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
+    fn buckets_method(
+        &self,
+        given: &GivenFlags,
+        at: usize,
+        part: &TemplatePart,
+        field: &Field,
+    ) -> TokenStream {
         let Form::Bucket(count) = part.form else { return TokenStream::new() };
         let method = names::generated_ident(&format!("{}_buckets", field.name), field.span);
         let after = with_parts(given, &[at]);
@@ -631,7 +637,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that sets bounds on a part, if keys sort like the part's values.
-    fn range_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
+    fn range_method(&self, at: usize, part: &TemplatePart, field: &Field) -> Option<TokenStream> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let (last, inner) = (self.family.row.is_last_segment(part), first_field());
@@ -649,7 +655,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Returns the method that restricts a text part to a prefix.
-    fn prefix_method(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
+    fn prefix_method(&self, at: usize, part: &TemplatePart, field: &Field) -> Option<TokenStream> {
         let lower = match part.form {
             Form::Lower => true,
             Form::Plain | Form::Width(_) => false,
@@ -672,6 +678,6 @@ impl<'m> Builder<'m> {
 }
 
 /// Returns the builder state with the parts `fixed` also given.
-fn with_parts(given: &Given, fixed: &[usize]) -> Given {
+fn with_parts(given: &GivenFlags, fixed: &[usize]) -> GivenFlags {
     given.iter().enumerate().map(|(at, given)| *given || fixed.contains(&at)).collect()
 }

@@ -7,7 +7,7 @@ use syn::{Path, spanned::Spanned};
 use crate::{model::Projection, names};
 
 /// Returns the impls of `FromRow`, `Projection` and `SetMember`, and of `ProjectionHeldBy` for partial copies.
-pub(super) fn emit(projection: &Projection) -> TokenStream {
+pub(super) fn emit_projection(projection: &Projection) -> TokenStream {
     let Some(of) = &projection.of else { return TokenStream::new() };
     let ident = &projection.ident;
     let entity = checked_entity(projection, of);

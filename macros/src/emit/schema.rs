@@ -70,7 +70,7 @@ fn dated_tables(entity: &Entity) -> Option<TokenStream> {
 
 /// Returns the constant `__SCHEMA` of an entity, and one constant for each of its row families: the
 /// primary's, each index's and each list's.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_schema(entity: &Entity) -> TokenStream {
     let families = family_constants(entity);
     let constants = entity.families.iter().map(family_constant_name);
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {

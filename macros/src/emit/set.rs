@@ -6,13 +6,13 @@ use syn::spanned::Spanned;
 
 use super::aggregate;
 use crate::{
-    model::{Member, Set, Shape},
+    model::{EntitySet, Member, Shape},
     names::call_site_ident,
 };
 
 /// Returns the constant with the members' schemas, the statics with their discriminators and key forms, which the
-/// compiler computes, the impl of `Set`, and assertions that no row can belong to two members.
-pub(super) fn member_constants(set: &Set) -> TokenStream {
+/// compiler computes, the impl of `SetMembers`, and assertions that no row can belong to two members.
+pub(super) fn member_constants(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let name = crate::names::ident_text(ident);
     let members = set.members.iter().enumerate();
@@ -28,7 +28,7 @@ pub(super) fn member_constants(set: &Set) -> TokenStream {
             _rt::Members::new(#name, __SCHEMAS, &__MARKERS, &__FORMS);
 
         #[automatically_derived]
-        impl _rt::Set for #ident {
+        impl _rt::SetMembers for #ident {
             const MEMBERS: &'static _rt::Members = &__MEMBERS;
         }
 
@@ -37,7 +37,7 @@ pub(super) fn member_constants(set: &Set) -> TokenStream {
 }
 
 /// Returns the schema of a member's entity.
-fn schema(set: &Set, at: usize, member: &Member) -> TokenStream {
+fn schema(set: &EntitySet, at: usize, member: &Member) -> TokenStream {
     let ty = match set.shape {
         Shape::Enum => {
             let ty = &member.ty;
@@ -49,7 +49,7 @@ fn schema(set: &Set, at: usize, member: &Member) -> TokenStream {
 }
 
 /// Returns assertions that no row can belong to two members.
-fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
+fn apart(set: &EntitySet, schemas: &[TokenStream]) -> TokenStream {
     let members = set.members.iter().zip(schemas).enumerate();
     let pairs = members.flat_map(|(at, later)| {
         set.members.iter().zip(schemas).take(at).map(move |earlier| (earlier, later))
@@ -86,7 +86,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
 }
 
 /// Returns the impls of an enum.
-pub(super) fn emit(set: &Set) -> TokenStream {
+pub(super) fn emit_enum_set(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let (from_row, columns) = (from_row(set), columns(set));
     let (row, claim) = (call_site_ident("__row"), call_site_ident("__matched"));
@@ -150,7 +150,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
 }
 
 /// Returns the body of `set_columns`: the columns of all members, with the discriminators.
-fn columns(set: &Set) -> TokenStream {
+fn columns(set: &EntitySet) -> TokenStream {
     if set.other.is_some() {
         // A row whose type is not in the set is read completely, so all properties are requested.
         return quote! { let _ = __copies; _rt_None };
@@ -172,7 +172,7 @@ fn columns(set: &Set) -> TokenStream {
     }
 }
 
-fn from_row(set: &Set) -> TokenStream {
+fn from_row(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     quote! {
         #[automatically_derived]
@@ -192,7 +192,7 @@ fn from_row(set: &Set) -> TokenStream {
 }
 
 /// Returns the impls that convert a value of the set to one of a member, and back.
-fn variant(set: &Set, member: &Member) -> TokenStream {
+fn variant(set: &EntitySet, member: &Member) -> TokenStream {
     let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
     // In an enum with one variant, an arm for others would be unreachable, and the compiler would warn the
     // user about it.
@@ -238,7 +238,7 @@ fn boxed_if(is_boxed: bool, value: TokenStream) -> TokenStream {
 /// The impls require that every member is an entity instead of a projection. The lifetime in their bounds is
 /// unused. It makes the compiler check the bounds where the impls are used instead of here, and lets a set of
 /// projections compile.
-fn writes(set: &Set) -> TokenStream {
+fn writes(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
     let bounds = quote! { #(for<'__a> #types: _rt_TableEntity,)* };

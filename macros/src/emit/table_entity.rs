@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Returns the impls of `TableEntity` and `Writable`.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_table_entity(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let ident = &entity.ident;
     let patch = patch::patch_type_name(entity);

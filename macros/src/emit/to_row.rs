@@ -9,7 +9,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 /// Returns the impl of `EncodeRows`.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+pub(super) fn emit_to_row(entity: &Entity) -> TokenStream {
     let ident = &entity.ident;
     let (partition_key, row_key) =
         (key::write_partition_key_body(entity), key::write_row_key_body(entity));

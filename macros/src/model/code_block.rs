@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenTree};
 use syn::{Attribute, Data, DeriveInput, Meta, Path};
 
-use crate::{errors::Errors, manifest, slot::Slot};
+use crate::{errors::Errors, manifest, once_setting::OnceSetting};
 
 /// The block around all code of a derive.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl CodeBlock {
     /// Finds the path of the crate `entable`: the path in `crate = ".."`, or else `::entable`. If the package's
     /// manifest depends on entable under another name and `crate` is not given, uses that name and reports the
     /// missing `crate`.
-    pub(super) fn new(given: &Slot<Path>, input: &DeriveInput, errors: &mut Errors) -> Self {
+    pub(super) fn new(given: &OnceSetting<Path>, input: &DeriveInput, errors: &mut Errors) -> Self {
         Self {
             runtime: runtime_called(manifest::other_name_of_entable(), given, input, errors),
             is_path_given: given.get().is_some(),
@@ -56,7 +56,7 @@ fn allows_deprecated(attr: &Attribute) -> bool {
 /// the package depends on entable. Reports the missing `crate` if `name` is used.
 fn runtime_called(
     name: Option<&str>,
-    given: &Slot<Path>,
+    given: &OnceSetting<Path>,
     input: &DeriveInput,
     errors: &mut Errors,
 ) -> Path {
@@ -80,11 +80,11 @@ mod tests {
     use syn::{DeriveInput, Ident, Path, parse_quote};
 
     use super::runtime_called;
-    use crate::{errors::Errors, slot::Slot};
+    use crate::{errors::Errors, once_setting::OnceSetting};
 
     /// Returns the crate path from `runtime_called` and the text of the errors that it reported,
     /// for a package that depends on the crate under `name`.
-    fn path_and_messages(name: Option<&str>, given: &Slot<Path>) -> (String, String) {
+    fn path_and_messages(name: Option<&str>, given: &OnceSetting<Path>) -> (String, String) {
         let input: DeriveInput = parse_quote! { struct Employee { id: u32 } };
         let mut errors = Errors::default();
         let path = runtime_called(name, given, &input, &mut errors);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_package_that_calls_the_crate_otherwise_is_told_what_to_write() {
-        let (path, messages) = path_and_messages(Some("tables"), &Slot::default());
+        let (path, messages) = path_and_messages(Some("tables"), &OnceSetting::default());
         assert_eq!(path, "::tables");
         assert_eq!(
             messages,
@@ -105,14 +105,14 @@ mod tests {
     #[test]
     fn a_given_path_is_taken_and_a_lost_one_is_not_asked_for() {
         let key = Ident::new("crate_path", Span::call_site());
-        let mut given = Slot::default();
+        let mut given = OnceSetting::default();
         given.set_once(&key, Ok(parse_quote!(tables::inner))).unwrap();
         let own = ("tables::inner".to_owned(), String::new());
         assert_eq!(path_and_messages(Some("tables"), &given), own);
-        let mut lost = Slot::default();
+        let mut lost = OnceSetting::default();
         lost.mark_misspelt();
         let default = ("::entable".to_owned(), String::new());
         assert_eq!(path_and_messages(Some("tables"), &lost), default);
-        assert_eq!(path_and_messages(None, &Slot::default()), default);
+        assert_eq!(path_and_messages(None, &OnceSetting::default()), default);
     }
 }

@@ -2,7 +2,7 @@
 
 use syn::LitStr;
 
-use super::{Field, KeyTemplate, Part, Segment};
+use super::{Field, KeyTemplate, Segment, TemplatePart};
 use crate::{
     errors::Errors,
     template::{Fineness, Form},
@@ -65,7 +65,7 @@ impl DatedTableName {
 
 /// Returns the date form of the part and its smallest unit. Returns an error message if the part is not a date or
 /// its form is none of `%Y`, `%Y%m`, `%Y%m%d` and `%Y%m%d%H`.
-fn date_form(key: &KeyTemplate, part: &Part) -> Result<(String, Fineness), String> {
+fn date_form(key: &KeyTemplate, part: &TemplatePart) -> Result<(String, Fineness), String> {
     const FORMS: [&str; 4] = ["%Y", "%Y%m", "%Y%m%d", "%Y%m%d%H"];
     match &part.form {
         Form::Date(form, finest) if FORMS.contains(&form.as_str()) => Ok((form.clone(), *finest)),

@@ -13,7 +13,7 @@ use crate::{
     attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
     errors::Errors,
     names::{self, Case},
-    slot::Slot,
+    once_setting::OnceSetting,
     template::Form,
 };
 
@@ -303,7 +303,7 @@ fn primary_family(
     fields: &[Field],
     errors: &mut Errors,
 ) -> Family {
-    let mut key = |name: &str, slot: &Slot<LitStr>, example: &str| {
+    let mut key = |name: &str, slot: &OnceSetting<LitStr>, example: &str| {
         if !slot.is_set() {
             let message =
                 format!("an entity needs a `{name}`, write `#[table({name} = \"{example}\")]`");

@@ -14,7 +14,7 @@ use crate::{
 
 /// A field in a key template, such as `{id:06}`.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
+pub(crate) struct TemplatePart {
     /// Index of the field among the entity's fields.
     pub(crate) field: usize,
     pub(crate) form: Form,
@@ -26,7 +26,7 @@ pub(crate) struct Part {
 #[derive(Debug, Clone)]
 pub(crate) enum Segment {
     Literal(String, Range<usize>),
-    Part(Part),
+    Part(TemplatePart),
 }
 
 /// The template of a PartitionKey or a RowKey, with resolved fields.
@@ -99,7 +99,9 @@ impl KeyTemplate {
                     }
                     // A misspelt name counts as the field that it means.
                     match found.or_else(|(meant, _)| meant.ok_or(())) {
-                        Ok(field) => segments.push(Segment::Part(Part { field, form, place })),
+                        Ok(field) => {
+                            segments.push(Segment::Part(TemplatePart { field, form, place }))
+                        }
                         Err(()) => has_lost_part = true,
                     }
                 }
@@ -131,7 +133,7 @@ impl KeyTemplate {
     }
 
     /// Returns the parts, in the order of the template.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &TemplatePart> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Part(part) => Some(part),
             Segment::Literal(..) => None,
@@ -175,12 +177,12 @@ impl KeyTemplate {
 
     /// Returns the message that a part directly follows a part of variable width, without a literal in between.
     /// `second` is the later part.
-    pub(crate) fn unseparated_message(&self, second: &Part) -> String {
+    pub(crate) fn unseparated_message(&self, second: &TemplatePart) -> String {
         self.template_error_text(&second.place, UNSEPARATED)
     }
 
     /// Returns whether the template ends with this part, without a literal after it.
-    pub(crate) fn is_last_segment(&self, part: &Part) -> bool {
+    pub(crate) fn is_last_segment(&self, part: &TemplatePart) -> bool {
         matches!(self.segments.last(), Some(Segment::Part(last)) if last.place == part.place)
     }
 }
@@ -212,7 +214,7 @@ fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, St
     })
 }
 
-impl Part {
+impl TemplatePart {
     /// Returns whether the part writes a period of its field, such as the day of a time, instead of the value.
     pub(crate) fn is_period(&self, fields: &[Field]) -> bool {
         matches!(self.form, Form::Date(_, finest) if finest < Fineness::Tick)
@@ -267,13 +269,13 @@ impl Family {
     }
 
     /// Returns the parts of both keys, starting with the PartitionKey's.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &TemplatePart> {
         self.partition.parts().chain(self.row.parts())
     }
 
     /// Returns whether the keys contain a period of the field and, in another part, its value.
     pub(crate) fn has_period_and_value_of(&self, field: usize, fields: &[Field]) -> bool {
-        let has = |is_met: &dyn Fn(&Part) -> bool| {
+        let has = |is_met: &dyn Fn(&TemplatePart) -> bool| {
             self.parts().any(|part| part.field == field && is_met(part))
         };
         let value_of = fields.get(field);
@@ -319,7 +321,7 @@ impl Family {
     /// Returns the key part from which the field can be read: `true` for the RowKey or `false` for the
     /// PartitionKey, and the part's index in that key. Returns `None` if no part contains the field's exact value.
     pub(crate) fn part_giving(&self, field: usize, fields: &[Field]) -> Option<(bool, usize)> {
-        let gives = |part: &Part| {
+        let gives = |part: &TemplatePart| {
             part.field == field
                 && fields.get(field).is_some_and(|field| part.is_read_back_exactly(field))
         };

@@ -22,12 +22,12 @@ pub(crate) use self::{
     edm_enum::EdmEnum,
     entity::Entity,
     field::{AbsenceRule, Field, Storage},
-    key::{Family, FamilyKind, KeyTemplate, Part, Segment},
+    key::{Family, FamilyKind, KeyTemplate, Segment, TemplatePart},
     message::Message,
     newtype::Newtype,
     projection::Projection,
     properties::Properties,
-    set::{Member, RowsPerMember, Set, Shape},
+    set::{EntitySet, Member, RowsPerMember, Shape},
 };
 use crate::errors::Errors;
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// A set of entity types whose rows share a table.
 #[derive(Debug)]
-pub(crate) struct Set {
+pub(crate) struct EntitySet {
     pub(crate) ident: Ident,
     pub(crate) block: CodeBlock,
     pub(crate) shape: Shape,
@@ -78,7 +78,7 @@ impl Member {
     }
 }
 
-impl Set {
+impl EntitySet {
     /// Reads the enum or struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "EntitySet", errors);

@@ -9,8 +9,8 @@ use crate::{
     edm::{EdmCow, EdmValue, InvalidValue, Ticks, Value, ValueRef},
     error::Result,
     key::{
-        DatePart, Descending, Family, FixedWidth, Form, KeyPart, Part, PartCodec, Segment,
-        Template, TextPart, bucket_width, date_width, decode_period, push_token_placeholder,
+        DatePart, Descending, Family, FixedWidth, Form, KeyPart, PartCodec, Segment, Template,
+        TemplatePart, TextPart, bucket_width, date_width, decode_period, push_token_placeholder,
         unescape,
     },
     row::Row,
@@ -29,7 +29,7 @@ pub const fn part_segment(
     width: Option<usize>,
     codec: PartCodec,
 ) -> Segment {
-    Segment::Part(Part { field, form, width, codec, is_exact: form.is_reversible() })
+    Segment::Part(TemplatePart { field, form, width, codec, is_exact: form.is_reversible() })
 }
 
 /// Creates the template segment of a date form that is coarser than the field: it writes only the period
@@ -40,7 +40,7 @@ pub const fn period_segment(
     width: Option<usize>,
     codec: PartCodec,
 ) -> Segment {
-    Segment::Part(Part { field, form, width, codec, is_exact: false })
+    Segment::Part(TemplatePart { field, form, width, codec, is_exact: false })
 }
 
 /// Returns the number of characters that the date form `form` writes, for the `width` of [`part_segment`].

@@ -64,7 +64,7 @@ pub use crate::{
         projection::ProjectedColumn,
         series::{Series, finish_series, store_series},
         set::{
-            Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
+            Aggregate, EntitySet, Members, OtherRow, SetMember, SetMembers, Variant,
             aggregate::{ManyField, OneField, OtherField, PartitionFold},
             derived::{
                 assert_copy_keys_apart, assert_member_keys_apart, assert_older, assert_same_type,

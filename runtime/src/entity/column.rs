@@ -8,7 +8,7 @@ use crate::{
     edm::{Input, InvalidValue, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
-    key::{Family, Form, Part, decode_period, unescape},
+    key::{Family, Form, TemplatePart, decode_period, unescape},
     row::Row,
 };
 
@@ -72,7 +72,7 @@ impl<F> ReadProperty<F> {
 
 impl<F> ReadPart<F> {
     /// Reads the field from the text of `part`.
-    fn read(self, part: &Part, text: &str) -> Result<F, InvalidValue> {
+    fn read(self, part: &TemplatePart, text: &str) -> Result<F, InvalidValue> {
         match (self, part.form, part.width) {
             (Self::Plain(decode), _, None) => unescape(text).and_then(|text| decode(&text)),
             (Self::Plain(decode) | Self::Fixed(decode), ..) => decode(text),

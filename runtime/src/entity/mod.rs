@@ -81,7 +81,7 @@ pub use schema::{
 };
 pub(crate) use sealed::SealedColumn;
 pub use series::Series;
-pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
+pub use set::{Aggregate, EntitySet, SetMember, SetMembers, Variant};
 pub use split::{SplitColumn, SplitValue, TextOrBytes};
 pub(crate) use stored::RowSource;
 pub use stored::Stored;

@@ -10,7 +10,7 @@ use crate::{
     access::{KeyFault, Keys},
     address::TableCase,
     edm::InvalidValue,
-    key::{Family, Form, Part, Segment, Template, unescape},
+    key::{Family, Form, Segment, Template, TemplatePart, unescape},
 };
 
 impl<A: TableEntity> Point<A> {
@@ -173,7 +173,7 @@ pub(crate) fn derive_keys(
 /// has a part with this field in the same form.
 pub(super) fn text_of_part(
     from: &'static Family,
-    part: &Part,
+    part: &TemplatePart,
     partition_key: &str,
     row_key: &str,
 ) -> Result<String, InvalidValue> {
@@ -221,7 +221,7 @@ const fn has_all(from: &Family, segments: &[Segment]) -> bool {
     true
 }
 
-const fn has_part(segments: &[Segment], wanted: &Part) -> bool {
+const fn has_part(segments: &[Segment], wanted: &TemplatePart) -> bool {
     let mut rest = segments;
     while let [first, after @ ..] = rest {
         if let Segment::Part(part) = first
@@ -235,7 +235,7 @@ const fn has_part(segments: &[Segment], wanted: &Part) -> bool {
 }
 
 /// Returns whether two parts write equal texts for equal values.
-const fn writes_same_text(a: &Part, b: &Part) -> bool {
+const fn writes_same_text(a: &TemplatePart, b: &TemplatePart) -> bool {
     let same_form = match (&a.form, &b.form) {
         (Form::Plain, Form::Plain)
         | (Form::Descending, Form::Descending)

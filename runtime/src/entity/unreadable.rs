@@ -8,7 +8,7 @@ use super::{
 use crate::{
     edm::{InvalidValue, ValueRef},
     error::Result,
-    key::{Family, FamilyKind, KeyWriter, Part, Template},
+    key::{Family, FamilyKind, KeyWriter, Template, TemplatePart},
     row::Row,
 };
 
@@ -96,7 +96,7 @@ fn write_key(
 /// Appends the unescaped text of a part to a key.
 fn push_part(
     own: &'static Family,
-    part: &Part,
+    part: &TemplatePart,
     primary: &Row,
     out: &mut String,
 ) -> Result<(), InvalidValue> {

@@ -6,7 +6,7 @@
 //! Literals that differ at the start of a key, as most do, end the walk at once.
 
 use super::{
-    Family, Form, Part, Segment, Template,
+    Family, Form, Segment, Template, TemplatePart,
     date::{DatePiece, next_date_piece},
 };
 use crate::limits::is_forbidden_in_key;
@@ -37,8 +37,8 @@ const fn may_tables_be_equal(a: Option<&str>, b: Option<&str>) -> bool {
 /// wrong.
 ///
 /// ```
-/// # use entable::key::{Form, Part, Segment, Template, templates_may_collide};
-/// const NAME: Segment = Segment::Part(Part::new("Name", Form::Plain, None));
+/// # use entable::key::{Form, TemplatePart, Segment, Template, templates_may_collide};
+/// const NAME: Segment = Segment::Part(TemplatePart::new("Name", Form::Plain, None));
 /// const EMPLOYEE: Template = Template { text: "{name}_e", segments: &[NAME, Segment::Literal("_e")] };
 /// const REVIEW: Template = Template { text: "{name}_r", segments: &[NAME, Segment::Literal("_r")] };
 /// const ANY: Template = Template { text: "{name}", segments: &[NAME] };
@@ -132,7 +132,7 @@ impl<'t> Position<'t> {
         while let [first, rest @ ..] = position.segments {
             let is_over = match first {
                 Segment::Literal(text) => position.at >= text.len(),
-                Segment::Part(Part { width: Some(width), .. }) => position.at >= *width,
+                Segment::Part(TemplatePart { width: Some(width), .. }) => position.at >= *width,
                 Segment::Part(_) => false,
             };
             if !is_over {
@@ -168,7 +168,7 @@ impl<'t> Position<'t> {
                 None => text.len(),
             },
             // The hex digit of an escape was read: go on in the text.
-            [Segment::Part(Part { width: None, .. }), ..] => 0,
+            [Segment::Part(TemplatePart { width: None, .. }), ..] => 0,
             _ => self.at + 1,
         };
         Self { segments: self.segments, at }.skip_finished()

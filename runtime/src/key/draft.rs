@@ -1,6 +1,6 @@
 //! Writes a key whose parts are given one by one, most often in template order.
 
-use super::{Part, Segment, Template, walk::length_of_part_text, write::finish_part};
+use super::{Segment, Template, TemplatePart, walk::length_of_part_text, write::finish_part};
 use crate::edm::InvalidValue;
 
 /// A key under construction. The text already holds the unbroken run of parts from the first one.
@@ -147,7 +147,7 @@ impl KeyDraft {
     pub(crate) fn into_exact_prefix(self) -> String {
         let last = self.given.checked_sub(1).and_then(|last| self.template.parts().nth(last));
         match last {
-            Some(Part { width: Some(_), .. }) => self.text,
+            Some(TemplatePart { width: Some(_), .. }) => self.text,
             _ => self.into_prefix(),
         }
     }

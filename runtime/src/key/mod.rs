@@ -40,8 +40,8 @@ pub use successor::successor;
 pub(crate) use successor::text_successor;
 pub(crate) use template::table_beside;
 pub use template::{
-    DecodeText, EncodeValue, Family, FamilyKind, Form, LeftOutStruct, Part, PartCodec, Segment,
-    Template,
+    DecodeText, EncodeValue, Family, FamilyKind, Form, LeftOutStruct, PartCodec, Segment, Template,
+    TemplatePart,
 };
 pub use text::lower;
 pub(crate) use token::{TOKEN_PLACEHOLDER, equals_with_tokens};

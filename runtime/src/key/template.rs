@@ -50,7 +50,7 @@ pub struct PartCodec {
 
 /// One part of a template: a field and how it is written.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
+pub struct TemplatePart {
     /// The property name of the field.
     pub field: &'static str,
     /// How the part writes its field into the key.
@@ -64,7 +64,7 @@ pub struct Part {
     pub is_exact: bool,
 }
 
-impl Part {
+impl TemplatePart {
     /// Creates a part for splitting keys. Its `codec` always fails, so code that also writes keys must set the field
     /// `codec`. A date form is assumed to be as fine as the field; for a coarser one, set `is_exact` to `false`.
     pub const fn new(field: &'static str, form: Form, width: Option<usize>) -> Self {
@@ -93,7 +93,7 @@ pub enum Segment {
     /// Text that every key of the template has here.
     Literal(&'static str),
     /// A part, filled from a field.
-    Part(Part),
+    Part(TemplatePart),
 }
 
 /// The template of a PartitionKey or RowKey.
@@ -277,7 +277,7 @@ impl Family {
         field: &str,
         partition_key: &'k str,
         row_key: &'k str,
-    ) -> Result<Option<(&'static Part, &'k str)>, InvalidValue> {
+    ) -> Result<Option<(&'static TemplatePart, &'k str)>, InvalidValue> {
         for (template, key) in [(&self.partition, partition_key), (&self.row, row_key)] {
             let at = template.parts().position(|part| part.field == field && part.is_exact);
             if let Some(at) = at {
@@ -304,7 +304,7 @@ impl Template {
         let mut rest = self.segments;
         while let [first, after @ ..] = rest {
             rest = after;
-            let Segment::Part(Part { width: None, .. }) = first else { continue };
+            let Segment::Part(TemplatePart { width: None, .. }) = first else { continue };
             match after {
                 [] => {}
                 [Segment::Literal(text), ..] => {
@@ -320,7 +320,7 @@ impl Template {
     }
 
     /// Iterates over the parts in template order.
-    pub fn parts(&self) -> impl Iterator<Item = &'static Part> + use<> {
+    pub fn parts(&self) -> impl Iterator<Item = &'static TemplatePart> + use<> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Part(part) => Some(part),
             Segment::Literal(_) => None,

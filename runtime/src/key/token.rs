@@ -3,7 +3,7 @@
 //! A blind token is computed with an index key, which is fetched when a verb runs. A row key built earlier holds a
 //! placeholder at that position. The placeholder can be neither a blind token nor an escape.
 
-use super::{Form, Part, Segment, Template};
+use super::{Form, Segment, Template, TemplatePart};
 use crate::edm::{EdmCow, InvalidValue};
 
 /// Characters of a blind token: 128 bits in base32hex.
@@ -60,7 +60,7 @@ impl Template {
     pub(crate) const fn has_tokens(&self) -> bool {
         let mut rest = self.segments;
         while let [segment, after @ ..] = rest {
-            if matches!(segment, Segment::Part(Part { form: Form::Hmac, .. })) {
+            if matches!(segment, Segment::Part(TemplatePart { form: Form::Hmac, .. })) {
                 return true;
             }
             rest = after;

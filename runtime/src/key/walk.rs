@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    Form, Part, Segment, Template,
+    Form, Segment, Template, TemplatePart,
     date::read_date_units,
     escape::{ESCAPE, escape, escaped_prefix_length},
 };
@@ -18,14 +18,14 @@ impl Template {
     /// as the type of its field.
     ///
     /// ```
-    /// # use entable::key::{Form, Part, Segment, Template};
+    /// # use entable::key::{Form, TemplatePart, Segment, Template};
     /// const REVIEW: Template = Template {
     ///     text: "empid_{id:06}_{year}",
     ///     segments: &[
     ///         Segment::Literal("empid_"),
-    ///         Segment::Part(Part::new("Id", Form::Width(6), Some(6))),
+    ///         Segment::Part(TemplatePart::new("Id", Form::Width(6), Some(6))),
     ///         Segment::Literal("_"),
-    ///         Segment::Part(Part::new("Year", Form::Plain, None)),
+    ///         Segment::Part(TemplatePart::new("Year", Form::Plain, None)),
     ///     ],
     /// };
     ///
@@ -149,7 +149,7 @@ impl Template {
 /// part cannot have written the text.
 #[inline]
 pub(super) fn length_of_part_text(
-    part: &Part,
+    part: &TemplatePart,
     terminator: Option<char>,
     rest: &str,
 ) -> Option<usize> {
@@ -173,7 +173,7 @@ fn length_of_chars(text: &str, width: usize) -> Option<usize> {
 
 /// Returns whether a part of this form can have written `text`. Looks at nothing but the form.
 #[inline]
-fn may_have_written(part: &Part, text: &str) -> bool {
+fn may_have_written(part: &TemplatePart, text: &str) -> bool {
     let is_number = || text.bytes().all(|b| b.is_ascii_digit());
     match part.form {
         Form::Plain | Form::Lower => true,

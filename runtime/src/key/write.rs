@@ -1,6 +1,6 @@
 //! Writes keys from the values of their parts.
 
-use super::{Part, Segment, Template, escape::escape_from_offset};
+use super::{Segment, Template, TemplatePart, escape::escape_from_offset};
 use crate::{
     edm::InvalidValue,
     error::{Error, ErrorKind, Result},
@@ -10,7 +10,7 @@ use crate::{
 /// Finishes a key part, which begins at byte `from` of the key: escapes it if its width varies,
 /// checks its width if it is fixed.
 pub(super) fn finish_part(
-    part: &Part,
+    part: &TemplatePart,
     terminator: Option<char>,
     from: usize,
     out: &mut String,
@@ -56,12 +56,12 @@ impl Template {
 /// Writes one key by its template, part after part.
 ///
 /// ```
-/// # use entable::key::{FixedWidth, Form, KeyWriter, Part, Segment, Template};
+/// # use entable::key::{FixedWidth, Form, KeyWriter, TemplatePart, Segment, Template};
 /// const EMPLOYEE: Template = Template {
 ///     text: "empid_{id:06}",
 ///     segments: &[
 ///         Segment::Literal("empid_"),
-///         Segment::Part(Part::new("Id", Form::Width(6), Some(6))),
+///         Segment::Part(TemplatePart::new("Id", Form::Width(6), Some(6))),
 ///     ],
 /// };
 ///

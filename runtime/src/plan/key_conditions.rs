@@ -12,7 +12,7 @@ use crate::{
     entity::Access,
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
-    key::{Descending, Family, FixedWidth, Form, KeyPart, Part, Template, successor},
+    key::{Descending, Family, FixedWidth, Form, KeyPart, Template, TemplatePart, successor},
 };
 
 /// Rewrites every condition on a key field as a condition on the PartitionKey or RowKey of the path's rows.
@@ -114,7 +114,7 @@ enum Operand<'a> {
 
 impl Operand<'_> {
     /// Appends the value in the form of the key's part.
-    fn encode(self, part: &Part, out: &mut String) -> Result<(), InvalidValue> {
+    fn encode(self, part: &TemplatePart, out: &mut String) -> Result<(), InvalidValue> {
         match self {
             Self::Stored(value) => (part.codec.encode)(part.form, value.as_ref(), out),
             Self::OnlyInKeys(KeyOnlyValue::Before1601(ticks)) => {
@@ -129,7 +129,11 @@ impl Operand<'_> {
 
 /// Appends a number above the largest Int64 in the form of `u64`. Fails if the part's own type writes numbers
 /// differently.
-fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), InvalidValue> {
+fn encode_above_int64(
+    part: &TemplatePart,
+    number: u64,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
     let as_u64 = |number: u64, out: &mut String| match part.form {
         Form::Plain => number.encode(out),
         Form::Width(width) => number.encode_width(width, out),
@@ -158,7 +162,7 @@ struct Key {
 
 /// The text of a part before the compared one. With a part, it is the text of the compared value's own period, and rows
 /// of other periods have a different text. Without a part, it is a text from the access path, which all rows have.
-type TextBefore = (Option<&'static Part>, String);
+type TextBefore = (Option<&'static TemplatePart>, String);
 
 impl KeyCondition<'_> {
     fn rewrite_as_filter(self, family: &'static Family, access: &Access) -> Result<Filter> {
@@ -201,7 +205,12 @@ impl KeyCondition<'_> {
     }
 
     /// Returns the text of the compared value in `part`, which is number `at` of both keys and belongs to `key`.
-    fn text_of_part(&self, key: Key, at: usize, part: &Part) -> Result<String, InvalidValue> {
+    fn text_of_part(
+        &self,
+        key: Key,
+        at: usize,
+        part: &TemplatePart,
+    ) -> Result<String, InvalidValue> {
         key.template.encode_part(at - key.first, |out| self.value.encode(part, out))
     }
 
@@ -234,7 +243,7 @@ impl KeyCondition<'_> {
         &self,
         family: &Family,
         key: Key,
-        part: &Part,
+        part: &TemplatePart,
         text: &str,
         before: &[TextBefore],
     ) -> Result<Filter> {
@@ -292,7 +301,7 @@ impl KeyCondition<'_> {
     fn constant_answer(
         &self,
         family: &Family,
-        part: &Part,
+        part: &TemplatePart,
         text: &str,
         given: &str,
     ) -> Result<Filter> {
@@ -320,7 +329,7 @@ impl KeyCondition<'_> {
         &self,
         family: &Family,
         key: Key,
-        part: &Part,
+        part: &TemplatePart,
         text: &str,
         before: &[String],
     ) -> Result<Filter> {

@@ -7,7 +7,7 @@ use crate::{
     edm::{Value, ValueRef},
     entity::Access,
     filter::{Comparison, Filter},
-    key::{Form, Part, Template, escape, successor, text_successor, unescape},
+    key::{Form, Template, TemplatePart, escape, successor, text_successor, unescape},
 };
 
 /// The condition that the text in a field begins with a prefix.
@@ -63,7 +63,7 @@ impl<'a> PrefixCondition<'a> {
     }
 
     /// Returns whether the part writes texts of the field unchanged, except for escapes.
-    fn is_kept_by(&self, part: &Part) -> bool {
+    fn is_kept_by(&self, part: &TemplatePart) -> bool {
         let writes_as_it_is = |text: &str| {
             let mut written = String::new();
             let encoded = (part.codec.encode)(part.form, ValueRef::String(text), &mut written);

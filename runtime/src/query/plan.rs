@@ -1,7 +1,7 @@
 //! The plan of a read: which rows it requests, and which stages turn them into items.
 
 use crate::{
-    entity::{Access, FromRow, Needs, Schema, Set, TableEntity, set::Members},
+    entity::{Access, FromRow, Needs, Schema, SetMembers, TableEntity, set::Members},
     error::Result,
     filter::Filter,
     key::Family,
@@ -157,7 +157,7 @@ impl ReadPlan {
     }
 
     /// Plans reads of single rows of a set.
-    pub(crate) fn for_row_of_set<S: Set>(store: &Store, access: Access) -> Self {
+    pub(crate) fn for_row_of_set<S: SetMembers>(store: &Store, access: Access) -> Self {
         let (members, needs) = (S::MEMBERS, const { S::MEMBERS.needs() });
         let is_wide = needs.contain(Needs::PARTS);
         // Copies are never items here, so none is confirmed. Parts are opened where they are read.

@@ -16,8 +16,8 @@ use crate::{
     access::CostClass,
     edm::Value,
     entity::{
-        Access, FromRow, Needs, RowKind, RowVersion, Schema, Set, TableEntity, dated::DatedTables,
-        set::Members,
+        Access, FromRow, Needs, RowKind, RowVersion, Schema, SetMembers, TableEntity,
+        dated::DatedTables, set::Members,
     },
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
@@ -230,7 +230,7 @@ impl Request {
     }
 
     /// Makes the request read its rows as members of a set.
-    pub(crate) fn for_set<S: Set>(self, is_other: AcceptsNonMemberRow) -> Self {
+    pub(crate) fn for_set<S: SetMembers>(self, is_other: AcceptsNonMemberRow) -> Self {
         let needs = const { S::MEMBERS.needs() };
         Self { members: Some(S::MEMBERS), needs, is_other, ..self }
     }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     edm::{EdmType, Ticks, ValueRef},
-    key::{Form, Part, Segment, TOKEN_PLACEHOLDER, Template},
+    key::{Form, Segment, TOKEN_PLACEHOLDER, Template, TemplatePart},
 };
 
 /// 2014-07-31T09:30:00Z, in steps of 100 ns since the year 1.
@@ -50,7 +50,7 @@ pub(super) fn example_key(template: &Template) -> ExampleKey {
     ExampleKey { text, parts }
 }
 
-fn example_part(template: &Template, at: usize, part: &'static Part) -> ExampleKeyPart {
+fn example_part(template: &Template, at: usize, part: &'static TemplatePart) -> ExampleKeyPart {
     let name = text_for(part.field);
     for value in candidate_values(part.field, &name) {
         let written = template.encode_part(at, |out| (part.codec.encode)(part.form, value, out));

@@ -55,9 +55,10 @@ fn hot_partition(family: &'static Family) -> Option<String> {
         false => format!("rows of `{}`", family.name),
     };
     let example = example_key(&family.partition);
-    let is_time = |(part, example): (&crate::key::Part, &super::example::ExampleKeyPart)| {
-        matches!(part.form, Form::Date(_)) || example.edm == Some(EdmType::DateTime)
-    };
+    let is_time =
+        |(part, example): (&crate::key::TemplatePart, &super::example::ExampleKeyPart)| {
+            matches!(part.form, Form::Date(_)) || example.edm == Some(EdmType::DateTime)
+        };
     if example.parts.is_empty() {
         return Some(format!(
             "All {name} are in one partition, `{}`: a partition takes about 2,000 entities of 1 KiB a \
@@ -73,7 +74,9 @@ fn hot_partition(family: &'static Family) -> Option<String> {
         ));
     }
     let few =
-        |(part, example): (&crate::key::Part, &super::example::ExampleKeyPart)| match part.form {
+        |(part, example): (&crate::key::TemplatePart, &super::example::ExampleKeyPart)| match part
+            .form
+        {
             Form::Bucket(count) => Some(count),
             _ => (example.edm == Some(EdmType::Boolean)).then_some(2),
         };

@@ -16,7 +16,7 @@ use crate::{
     access::Keys,
     address::RowAt,
     entity::{
-        Access, Aggregate, EntitySet, Set, Stored,
+        Access, Aggregate, EntitySet, SetMembers, Stored,
         set::{ResolvedRow, aggregate::PartitionFold, read_set_item},
     },
     error::{Error, ErrorKind, Result},
@@ -94,7 +94,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn set<S: Set>(&self, table: impl Into<String>) -> SetTable<S> {
+    pub fn set<S: SetMembers>(&self, table: impl Into<String>) -> SetTable<S> {
         SetTable::new(self.clone(), table.into())
     }
 }
@@ -111,7 +111,7 @@ impl<S> fmt::Debug for SetTable<S> {
     }
 }
 
-impl<S: Set> SetTable<S> {
+impl<S: SetMembers> SetTable<S> {
     pub(super) fn new(client: Client, name: String) -> Self {
         client.store().watch_time_for_expiry(S::MEMBERS.schemas().iter().copied());
         Self { client, name, of: PhantomData }

@@ -1,6 +1,6 @@
 //! Folds the rows of a partition into one struct, whose fields hold one row or many.
 
-use super::{RowMatch, Set, SetMember};
+use super::{RowMatch, SetMember, SetMembers};
 use crate::{
     entity::{DynamicEntity, FromRow, Stored},
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -12,7 +12,7 @@ use crate::{
     message = "`{Self}` is not a struct that folds a partition",
     note = "write `#[derive(EntitySet)]` on a struct with `#[table(one)]`, `#[table(many)]` and `#[table(other)]` fields"
 )]
-pub trait Aggregate: Set {
+pub trait Aggregate: SetMembers {
     /// Whether the struct has a `#[table(other)]` field for rows that do not belong to a member.
     const OTHER: bool;
 

@@ -13,7 +13,7 @@ use crate::{
     message = "`{Self}` is not a set of entities",
     note = "write `#[derive(EntitySet)]` on an enum with one variant per entity, or on a struct with `#[table(one)]` and `#[table(many)]` fields"
 )]
-pub trait Set: Sized + Send + 'static {
+pub trait SetMembers: Sized + Send + 'static {
     /// The members of the set, with the tables for finding a row's member.
     const MEMBERS: &'static Members;
 }
@@ -23,7 +23,7 @@ pub trait Set: Sized + Send + 'static {
     message = "`{Self}` is not an enum of entities",
     note = "write `#[derive(EntitySet)]` on an enum with one variant per entity"
 )]
-pub trait EntitySet: Set + FromRow {
+pub trait EntitySet: SetMembers + FromRow {
     /// Reads the value from a row that belongs to a member.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ pub(crate) mod aggregate;
 pub(crate) mod derived;
 
 pub use aggregate::Aggregate;
-pub use entity_set::{EntitySet, OtherRow, Set, SetMember, Variant};
+pub use entity_set::{EntitySet, OtherRow, SetMember, SetMembers, Variant};
 pub(crate) use entity_set::{ResolvedRow, read_matched, read_set_item};
 pub use members::Members;
 pub(crate) use members::const_str_eq;

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span};
 
 /// The value of a setting that may be given once, such as `rename = ".."`.
 #[derive(Debug)]
-pub(crate) struct Slot<T> {
+pub(crate) struct OnceSetting<T> {
     /// The setting's name. Kept even if the value is malformed, to avoid reporting the setting as missing.
     key: Option<Ident>,
     value: Option<T>,
@@ -12,13 +12,13 @@ pub(crate) struct Slot<T> {
     is_meant: bool,
 }
 
-impl<T> Default for Slot<T> {
+impl<T> Default for OnceSetting<T> {
     fn default() -> Self {
         Self { key: None, value: None, is_meant: false }
     }
 }
 
-impl<T> Slot<T> {
+impl<T> OnceSetting<T> {
     /// Stores the value. Fails if the value is an error, or if the setting was given before.
     pub(crate) fn set_once(&mut self, key: &Ident, value: syn::Result<T>) -> syn::Result<()> {
         if self.key.is_some() {
