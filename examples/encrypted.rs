@@ -105,7 +105,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A new data key: `reencrypt` finds the rows of the old key and encrypts them again.
     let client = open(keys(&second, Some(&first))?)?;
     let old = entable::DataKey::from_root(&first).id();
-    let report = client.table::<Patient>().reencrypt().retired(old).await?;
+    let report = client.table::<Patient>().reencrypt().encrypted_with(old).await?;
     println!("encrypted {} rows again: two patients and their two copies", report.rewritten);
     assert_eq!((report.rewritten, report.is_complete()), (4, true));
     let patients = open(keys(&second, None)?)?.table::<Patient>();

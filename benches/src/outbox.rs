@@ -120,7 +120,7 @@ async fn directory() {
     let writes = (PARTITIONS * WRITES) as f64;
     let writer = recorder.take().len() as f64 - 3.0 * writes;
     note("outbox: requests of the writer for the directory, per write", writer / writes);
-    clock.advance(OutboxOptions::LEASE + Duration::from_secs(60));
+    clock.advance(OutboxOptions::CLOSE_IDLE_AFTER + Duration::from_secs(60));
     client.worker().drain().await.unwrap();
     let closing = recorder.take();
     let markers = closing.iter().filter(|request| is_of_directory(request)).count();
@@ -149,7 +149,7 @@ async fn directory_of_bulk() {
     // Work that the writer left to workers is no cost of the directory.
     client.worker().drain().await.unwrap();
     recorder.clear();
-    clock.advance(OutboxOptions::LEASE + Duration::from_secs(60));
+    clock.advance(OutboxOptions::CLOSE_IDLE_AFTER + Duration::from_secs(60));
     client.worker().drain().await.unwrap();
     let closing = recorder.take().len();
     let writes = (PARTITIONS * WRITES) as f64;

@@ -46,7 +46,7 @@ pub(crate) fn open_file(name: &str, creates: bool) -> Result<Arc<Embedded>, Fail
 /// Opens the file of an embedded store without reading its pages, which the caller is about to do.
 pub(crate) fn open_unverified_file(name: &str) -> Result<Embedded, Failure> {
     check_is_file(name, false)?;
-    Ok(Embedded::options().verify_up_to(0).open(name)?)
+    Ok(Embedded::options().verify_files_up_to_bytes(0).open(name)?)
 }
 
 /// Fails if the name refers to a service, or if the file does not exist and is not to be created.

@@ -229,14 +229,14 @@ mutations! {
 
 /// The guards that hold: all of them, except in a simulation that disables one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Guards {
+pub(crate) struct ActiveGuards {
     #[cfg(feature = "conformance")]
     disabled: Option<Guard>,
     #[cfg(feature = "conformance")]
     mutation: Option<Mutation>,
 }
 
-impl Guards {
+impl ActiveGuards {
     /// Returns guards with only `guard` disabled.
     #[cfg(feature = "conformance")]
     pub(crate) const fn all_except(guard: Guard) -> Self {

@@ -230,7 +230,7 @@ impl Cursor {
     }
 
     /// Returns whether the query reads several tables and the cursor is at the beginning of one.
-    pub(crate) fn begins_table(&self) -> bool {
+    pub(crate) fn is_at_table_start(&self) -> bool {
         self.table.is_some() && self.at.partition_key.is_empty() && self.at.row_key.is_none()
     }
 

@@ -22,72 +22,72 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
 /// The two names of a new file: a random one while it is written, and its own one once it is complete.
 #[derive(Debug)]
 pub(crate) struct NewFileName {
-    random: PathBuf,
-    own: PathBuf,
+    temporary: PathBuf,
+    final_path: PathBuf,
 }
 
 impl NewFileName {
     /// Chooses a random name in the directory of `path`: `path`, 32 hex digits and `ending`, with dots in between.
     // Nobody can have put a file or a link in the place of a name that nobody can guess.
-    pub(crate) fn choose_beside(path: &Path, ending: &str) -> Self {
-        let mut random = path.as_os_str().to_owned();
-        random.push(format!(".{}.{ending}", Uuid::new_v4().simple()));
-        Self { random: random.into(), own: path.to_owned() }
+    pub(crate) fn with_random_name(path: &Path, ending: &str) -> Self {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(format!(".{}.{ending}", Uuid::new_v4().simple()));
+        Self { temporary: temporary.into(), final_path: path.to_owned() }
     }
 
     /// Returns the names of a file that an earlier attempt has left at `random`.
-    pub(crate) fn of_earlier_attempt(random: PathBuf, path: &Path) -> Self {
-        Self { random, own: path.to_owned() }
+    pub(crate) fn of_earlier_attempt(temporary: PathBuf, path: &Path) -> Self {
+        Self { temporary, final_path: path.to_owned() }
     }
 
     /// Returns the random name that the file is created under.
-    pub(crate) fn random(&self) -> &Path {
-        &self.random
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.temporary
     }
 
     /// Returns the name that the file gets once it is complete.
-    pub(crate) fn own(&self) -> &Path {
-        &self.own
+    pub(crate) fn final_path(&self) -> &Path {
+        &self.final_path
     }
 
     /// Gives a complete file its own name in place of the random one. Returns `false` if a file or a link has that
     /// name already, which stays as it is.
-    pub(crate) fn give_own_name(&self) -> io::Result<bool> {
+    pub(crate) fn rename_to_final(&self) -> io::Result<bool> {
         // A link never replaces another file, as a rename does.
-        match fs::hard_link(&self.random, &self.own) {
+        match fs::hard_link(&self.temporary, &self.final_path) {
             Ok(()) => {
                 // The file has its final name. A leftover random name does no harm.
-                let _ = fs::remove_file(&self.random);
+                let _ = fs::remove_file(&self.temporary);
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
             // Some file systems have no links.
-            Err(_) => self.give_own_name_by_rename(),
+            Err(_) => self.rename_to_final_without_links(),
         }
     }
 
-    /// Gives a complete file its own name as [`give_own_name`](Self::give_own_name) does, on a file system without
+    /// Gives a complete file its own name as [`rename_to_final`](Self::rename_to_final) does, on a file system without
     /// links.
-    fn give_own_name_by_rename(&self) -> io::Result<bool> {
+    fn rename_to_final_without_links(&self) -> io::Result<bool> {
         // A rename replaces whatever has the target name. Take the name with an empty file first, which ensures
         // that the rename replaces only that file.
-        match create_private_file(&self.own) {
+        match create_private_file(&self.final_path) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             Err(error) => return Err(error),
         }
-        let renamed = fs::rename(&self.random, &self.own);
+        let renamed = fs::rename(&self.temporary, &self.final_path);
         if renamed.is_err() {
             // It is empty, and would look like a complete file.
-            let _ = fs::remove_file(&self.own);
+            let _ = fs::remove_file(&self.final_path);
         }
         renamed.map(|()| true)
     }
 
     /// Deletes the file under its random name, if it is there.
     pub(crate) fn remove_unfinished(&self) {
-        let _ = fs::remove_file(&self.random);
+        let _ = fs::remove_file(&self.temporary);
     }
 
     /// Syncs the directory of the file: without that, a power failure can lose the name of a new file.
@@ -101,7 +101,7 @@ impl NewFileName {
 
     /// Returns the directory of the file.
     pub(crate) fn directory(&self) -> &Path {
-        match self.own.parent() {
+        match self.final_path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             // A path without a directory lies in the current one.
             _ => Path::new("."),
@@ -120,18 +120,18 @@ mod tests {
     fn a_rename_replaces_no_other_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows");
-        let names = [0, 1].map(|_| NewFileName::choose_beside(&path, "part"));
+        let names = [0, 1].map(|_| NewFileName::with_random_name(&path, "part"));
         for (name, text) in names.iter().zip(["first", "second"]) {
-            create_private_file(name.random()).unwrap();
-            fs::write(name.random(), text).unwrap();
+            create_private_file(name.temporary()).unwrap();
+            fs::write(name.temporary(), text).unwrap();
         }
-        assert!(names[0].give_own_name_by_rename().unwrap());
-        assert!(!names[1].give_own_name_by_rename().unwrap());
+        assert!(names[0].rename_to_final_without_links().unwrap());
+        assert!(!names[1].rename_to_final_without_links().unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "first");
-        assert_eq!(fs::read_to_string(names[1].random()).unwrap(), "second");
+        assert_eq!(fs::read_to_string(names[1].temporary()).unwrap(), "second");
         fs::remove_file(&path).unwrap();
-        fs::remove_file(names[1].random()).unwrap();
-        assert!(names[1].give_own_name_by_rename().is_err());
+        fs::remove_file(names[1].temporary()).unwrap();
+        assert!(names[1].rename_to_final_without_links().is_err());
         assert!(!path.exists(), "no empty file looks like a complete one");
     }
 }

@@ -13,17 +13,17 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::turn::{Turn, Waited, Worker};
+use crate::turn::{SeenWhileWaiting, Turn, TurnTaker};
 
 /// A map of slots by key. At most one task at a time works for a key; different keys do not wait
 /// for each other.
 pub(crate) struct SingleFlight<K, S> {
-    slots: Mutex<HashMap<K, Arc<Slot<S>>>>,
+    slots: Mutex<HashMap<K, Arc<FlightSlot<S>>>>,
 }
 
 /// The state of one key, and the turn of the task that works for that key.
 #[derive(Debug, Default)]
-pub(crate) struct Slot<S> {
+pub(crate) struct FlightSlot<S> {
     turn: Turn,
     state: Mutex<S>,
 }
@@ -43,7 +43,7 @@ impl<K: fmt::Debug, S: fmt::Debug> fmt::Debug for SingleFlight<K, S> {
 impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
     /// Locks the map of slots, to look a slot up without adding it, or to remove slots. A task that
     /// holds a removed slot finishes its work; later tasks get a new slot.
-    pub(crate) fn lock_slots(&self) -> MutexGuard<'_, HashMap<K, Arc<Slot<S>>>> {
+    pub(crate) fn lock_slots(&self) -> MutexGuard<'_, HashMap<K, Arc<FlightSlot<S>>>> {
         // No task leaves the map half changed: a poisoned lock is as good as a sound one.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,7 +57,7 @@ impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
         key: K,
         prune_from: usize,
         keep: impl Fn(&S, usize) -> bool,
-    ) -> Arc<Slot<S>> {
+    ) -> Arc<FlightSlot<S>> {
         let mut slots = self.lock_slots();
         if let Some(slot) = slots.get(&key) {
             return slot.clone();
@@ -70,7 +70,7 @@ impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
     }
 }
 
-impl<S> Slot<S> {
+impl<S> FlightSlot<S> {
     /// Locks the value that the slot keeps for its key. The lock must not be held across an `await`.
     pub(crate) fn lock_state(&self) -> MutexGuard<'_, S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -90,7 +90,7 @@ impl<S> Slot<S> {
         if let Some(answer) = find(&self.lock_state()) {
             return answer;
         }
-        let (worker, mut waited) = (Worker::default(), Waited::default());
+        let (worker, mut waited) = (TurnTaker::default(), SeenWhileWaiting::default());
         let _turn = loop {
             match self.turn.take_or_wait(&worker, waited).await {
                 Ok(turn) => break turn,
@@ -145,7 +145,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_work_passes_its_turn_on() {
-        let slot = Slot::<Option<u8>>::default();
+        let slot = FlightSlot::<Option<u8>>::default();
         let endless = slot.find_or_run(|state| *state, async || std::future::pending().await);
         assert!(endless.now_or_never().is_none());
         assert_eq!(slot.find_or_run(|state| *state, async || 7).await, 7);
@@ -157,7 +157,7 @@ mod tests {
 
     /// Returns an answer that is not kept, once `opened` is sent or its sender is dropped.
     async fn wait_for_work(
-        slot: &Slot<Option<u8>>,
+        slot: &FlightSlot<Option<u8>>,
         opened: oneshot::Receiver<()>,
         answer: u8,
     ) -> u8 {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_not_kept_for_a_task_that_nobody_polls() {
-        let slot = Slot::default();
+        let slot = FlightSlot::default();
         let (open, opened) = oneshot::channel();
         let mut first = Box::pin(wait_for_work(&slot, opened, 1));
         let mut second = Box::pin(wait_for_work(&slot, at_once(), 2));
@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_worker_that_nobody_polls_loses_its_turn_and_not_the_turn_of_another() {
-        let slot = Slot::default();
+        let slot = FlightSlot::default();
         let (open, opened) = oneshot::channel();
         let mut first = Box::pin(wait_for_work(&slot, opened, 1));
         assert_eq!((&mut first).now_or_never(), None);

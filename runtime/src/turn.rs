@@ -37,7 +37,7 @@ struct Progress(AtomicU64);
 
 /// A task that takes turns, one or several, and works while it has them.
 #[derive(Debug, Default)]
-pub(crate) struct Worker(Arc<Progress>);
+pub(crate) struct TurnTaker(Arc<Progress>);
 
 /// A turn that a worker has; dropping this frees it.
 #[derive(Debug)]
@@ -48,11 +48,11 @@ pub(crate) struct HeldTurn<'t> {
 
 /// What a task that waits for a turn has seen: nothing yet, the end of a worker, or a worker that goes on.
 #[derive(Debug, Default)]
-pub(crate) struct Waited(Option<SeenWorker>);
+pub(crate) struct SeenWhileWaiting(Option<SeenTurnTaker>);
 
 /// The worker that has a turn, and the count of its progress when a waiting task looked.
 #[derive(Debug)]
-struct SeenWorker {
+struct SeenTurnTaker {
     progress: Arc<Progress>,
     count: u64,
 }
@@ -63,7 +63,7 @@ struct NotingWaker {
     progress: Arc<Progress>,
 }
 
-impl Worker {
+impl TurnTaker {
     /// Runs work that takes turns or waits for them. Counts its wakes and polls.
     pub(crate) async fn run<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
@@ -85,7 +85,7 @@ impl Worker {
     }
 }
 
-impl Waited {
+impl SeenWhileWaiting {
     /// Returns whether a worker has ended.
     pub(crate) const fn is_for_end(&self) -> bool {
         self.0.is_none()
@@ -99,9 +99,9 @@ impl Turn {
     /// Without timers, a worker that is not polled is noticed only when the waiting task is woken.
     pub(crate) async fn take_or_wait(
         &self,
-        worker: &Worker,
-        seen: Waited,
-    ) -> Result<HeldTurn<'_>, Waited> {
+        worker: &TurnTaker,
+        seen: SeenWhileWaiting,
+    ) -> Result<HeldTurn<'_>, SeenWhileWaiting> {
         // Listen before looking; otherwise the end of the worker could be missed.
         let mut ended = pin!(self.ended.notified());
         ended.as_mut().enable();
@@ -110,17 +110,17 @@ impl Turn {
             Err(found) => found,
         };
         let has_ended = timers::timeout(LONGEST_STALL, ended).await.is_some();
-        Err(Waited((!has_ended).then_some(found)))
+        Err(SeenWhileWaiting((!has_ended).then_some(found)))
     }
 
     /// Waits for the turn. Returns `None` after `longest`.
     pub(crate) async fn wait_for_turn(
         &self,
-        worker: &Worker,
+        worker: &TurnTaker,
         longest: Duration,
     ) -> Option<HeldTurn<'_>> {
         let until = timers::instant_after(Instant::now(), longest);
-        let mut seen = Waited::default();
+        let mut seen = SeenWhileWaiting::default();
         loop {
             match self.take_or_wait(worker, seen).await {
                 Ok(turn) => return Some(turn),
@@ -132,10 +132,14 @@ impl Turn {
 
     /// Takes the turn if it is free, or if its worker is the one that was seen, had been woken then and was
     /// not polled since. Otherwise returns the worker.
-    fn try_take(&self, worker: &Worker, seen: Waited) -> Result<HeldTurn<'_>, SeenWorker> {
+    fn try_take(
+        &self,
+        worker: &TurnTaker,
+        seen: SeenWhileWaiting,
+    ) -> Result<HeldTurn<'_>, SeenTurnTaker> {
         let mut holder = self.lock_progress();
         if let Some(progress) = &*holder {
-            let found = SeenWorker::look_at(progress);
+            let found = SeenTurnTaker::look_at(progress);
             if !seen.0.is_some_and(|seen| found.has_stalled_since(&seen)) {
                 return Err(found);
             }
@@ -173,7 +177,7 @@ impl Progress {
     }
 }
 
-impl SeenWorker {
+impl SeenTurnTaker {
     fn look_at(progress: &Arc<Progress>) -> Self {
         Self { progress: progress.clone(), count: progress.0.load(Ordering::Acquire) }
     }

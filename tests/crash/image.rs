@@ -66,7 +66,7 @@ pub(crate) fn original(runtime: &Runtime, path: &Path) -> (State, Vec<u8>) {
 
 /// Reads an opened image: every row by scan and by point read, or the first error.
 async fn look(path: &Path, verify_up_to: u64, expected: &State) -> Result<State, Error> {
-    let store = Embedded::options().verify_up_to(verify_up_to).open(path)?;
+    let store = Embedded::options().verify_files_up_to_bytes(verify_up_to).open(path)?;
     let found = state(&store).await?;
     for (table, rows) in TABLES.into_iter().zip(expected) {
         for row in rows {

@@ -59,7 +59,7 @@ fn read_files(directory: &Path, verify_up_to: u64) -> [usize; 3] {
         if path.extension().is_none_or(|ending| ending != "db") {
             continue;
         }
-        match Embedded::options().verify_up_to(verify_up_to).open(&path) {
+        match Embedded::options().verify_files_up_to_bytes(verify_up_to).open(&path) {
             Ok(store) => {
                 counts[0] += 1;
                 let read = runtime.block_on(state(&store));

@@ -29,7 +29,7 @@ struct Outcomes {
 
 /// Opens a damaged file, reads it, verifies a copy, and reads it again.
 async fn look(path: &Path, expected: &State, outcomes: &mut Outcomes, what: &str) {
-    let store = match Embedded::options().verify_up_to(0).open(path) {
+    let store = match Embedded::options().verify_files_up_to_bytes(0).open(path) {
         Ok(store) => store,
         Err(error) => {
             assert!(error.is_corrupt() || error.is_unsupported(), "{what}: {error:?}");

@@ -5,7 +5,7 @@ use entable::{Row, ValueRef, entity::Recognition, prelude::*};
 use crate::properties;
 
 fn recognize<E: TableEntity>(row: &Row) -> Recognition {
-    E::SCHEMA.recognize(row, E::SCHEMA.primary().unwrap()).unwrap()
+    E::SCHEMA.recognize_as(row, E::SCHEMA.primary().unwrap()).unwrap()
 }
 
 #[derive(TableEntity)]

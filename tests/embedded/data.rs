@@ -1006,7 +1006,7 @@ impl std::io::Write for Churning {
 
 /// Exports 12,000 rows while every page replaces 4 MiB of other rows, and the first and the last of the
 /// exported ones. Returns the text, the snapshots, and the bytes by which the file has grown.
-async fn export_under_writers(most_growth: u64) -> (String, u64, u64) {
+async fn export_under_writers(max_growth_bytes: u64) -> (String, u64, u64) {
     let (_directory, path) = scratch();
     let client = Client::open(&path).unwrap();
     client.create_table("Staff").await.unwrap();
@@ -1036,7 +1036,7 @@ async fn export_under_writers(most_growth: u64) -> (String, u64, u64) {
     let seen = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let most = seen.clone();
     let mut text = Churning { text: Vec::new(), replace };
-    let export = client.export("Staff").snapshot(most_growth).on_progress(move |progress| {
+    let export = client.export("Staff").snapshot(max_growth_bytes).on_progress(move |progress| {
         most.fetch_max(progress.growth, Ordering::Relaxed);
     });
     let report = export.write_to(&mut text).await.unwrap();

@@ -41,10 +41,13 @@ async fn an_older_file_is_refused_until_it_is_accepted() {
         let error = Embedded::open(&path).unwrap_err();
         assert!(error.is_rolled_back(), "{error:?}");
         let text = error.to_string();
-        assert!(text.contains("store.db.mark") && text.contains("accept_older(true)"), "{text}");
+        assert!(
+            text.contains("store.db.mark") && text.contains("accept_rolled_back(true)"),
+            "{text}"
+        );
         assert!(fs::read(&path).unwrap() == older, "the file was changed");
     }
-    let store = Embedded::options().accept_older(true).open(&path).unwrap();
+    let store = Embedded::options().accept_rolled_back(true).open(&path).unwrap();
     assert_eq!(count(&store, "Staff").await, 3);
     drop(store);
     assert_eq!(rows(&path).await, 3);
@@ -67,7 +70,7 @@ async fn an_older_file_is_refused_as_a_crash_left_it() {
     drop(store);
     fs::write(&path, &older).unwrap();
     for verify_up_to in [0, u64::MAX] {
-        let opened = Embedded::options().verify_up_to(verify_up_to).open(&path);
+        let opened = Embedded::options().verify_files_up_to_bytes(verify_up_to).open(&path);
         assert!(opened.unwrap_err().is_rolled_back());
         assert!(fs::read(&path).unwrap() == older, "the file was changed");
     }

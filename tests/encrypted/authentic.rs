@@ -435,7 +435,7 @@ async fn a_move_serves_for_its_own_values_alone() {
         let moving = world.plain("Vips").get("north", "0001").await.unwrap().unwrap().into_inner();
         world.drain(world.keyed(None)).await;
         for _ in 0..2 {
-            world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+            world.clock.advance(OutboxOptions::WRITE_DEADLINE + Duration::from_secs(1));
             world.drain(world.keyed(None)).await;
         }
         // The target is free again, and the entity has another secret by now.
@@ -467,7 +467,7 @@ async fn a_move_serves_for_its_own_values_alone() {
         let message = world.messages("Patients", "north").await.remove(0);
         world.drain(world.keyed(None)).await;
         for _ in 0..2 {
-            world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+            world.clock.advance(OutboxOptions::WRITE_DEADLINE + Duration::from_secs(1));
             world.drain(world.keyed(None)).await;
         }
         world.patients().delete_at(Patient::primary().clinic("south").id(1)).await.unwrap();
@@ -499,7 +499,7 @@ async fn the_marked_row_of_a_sealed_type_goes_nowhere_else() {
         let marked = world.plain("Vips").get("north", "0001").await.unwrap().unwrap().into_inner();
         world.drain(world.keyed(None)).await;
         for _ in 0..2 {
-            world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+            world.clock.advance(OutboxOptions::WRITE_DEADLINE + Duration::from_secs(1));
             world.drain(world.keyed(None)).await;
         }
         world.vips().delete_at(Vip::primary().clinic("south").id(1)).await.unwrap();
@@ -531,7 +531,7 @@ async fn a_move_that_was_given_up_goes_again_for_the_same_secret() {
     let message = world.messages("Patients", "north").await.remove(0);
     world.drain(world.keyed(None)).await;
     for _ in 0..2 {
-        world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+        world.clock.advance(OutboxOptions::WRITE_DEADLINE + Duration::from_secs(1));
         world.drain(world.keyed(None)).await;
     }
     world.patients().delete_at(Patient::primary().clinic("south").id(1)).await.unwrap();
@@ -1052,7 +1052,7 @@ async fn moves_end_where_the_keys_of_a_scope_were_destroyed() {
         let stats = world.drain(left()).await;
         assert_eq!((stats.refused, stats.poisoned), (0, 2), "{lost}: {stats:?}");
         for _ in 0..2 {
-            world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+            world.clock.advance(OutboxOptions::WRITE_DEADLINE + Duration::from_secs(1));
             world.drain(left()).await;
         }
         for table in ["Patients", "Vips"] {

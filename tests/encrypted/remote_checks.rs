@@ -88,7 +88,7 @@ async fn sealed_copies_are_compared_and_mended() {
     assert_eq!(report.repair().await.unwrap(), 3);
     let worker = client.worker();
     worker.drain().await.unwrap();
-    clock.advance(OutboxOptions::FLIGHT * 2);
+    clock.advance(OutboxOptions::WRITE_DEADLINE * 2);
     worker.drain().await.unwrap();
     assert!(people.check().await.unwrap().is_clean());
     let oslo = people.query(Person::by_city().city("Oslo")).collect().await.unwrap();

@@ -128,7 +128,7 @@ async fn copies_in_other_tables_are_sealed_again_with_the_entity() {
         &root(100),
     );
     let both = open(&recorder, keys.build().unwrap()).await;
-    let report = both.table::<Person>().reencrypt().retired(key(1).id()).await.unwrap();
+    let report = both.table::<Person>().reencrypt().encrypted_with(key(1).id()).await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (9, true), "{report:?}");
     let alone = open(&recorder, keyring(2)).await.table::<Person>();
     assert_eq!(alone.query(Person::by_city().city("Oslo")).collect().await.unwrap().len(), 3);

@@ -48,12 +48,12 @@ async fn rows_and_copies_of_a_retired_key_are_sealed_again() {
     let staff = after.table::<Employee>();
     staff.insert_or_replace(&employee(500)).await.unwrap();
     recorder.clear();
-    let report = staff.reencrypt().retired(key(1).id()).await.unwrap();
+    let report = staff.reencrypt().encrypted_with(key(1).id()).await.unwrap();
     // Primary, full copy and partial copy of each; the one of the new key is not even read.
     assert_eq!((report.rows, report.rewritten, report.is_complete()), (360, 360, true));
     assert!(recorder.count() <= 6, "{}", recorder.count());
     assert!(ids(&after).await.iter().all(|id| *id == 2));
-    let report = staff.reencrypt().retired(key(1).id()).await.unwrap();
+    let report = staff.reencrypt().encrypted_with(key(1).id()).await.unwrap();
     assert_eq!(report.rows, 0);
     assert_eq!(staff.reencrypt().await.unwrap().rewritten, 0);
     let alone = open(&recorder, keyring(2)).table::<Employee>();
@@ -100,7 +100,7 @@ async fn it_goes_on_where_it_stopped_and_beside_writers() {
     assert!(report.rows < 120, "{report:?}");
     let error = staff
         .reencrypt()
-        .retired(key(1).id())
+        .encrypted_with(key(1).id())
         .resume(recorded[1].cursor.clone().unwrap())
         .await
         .unwrap_err();
@@ -215,11 +215,11 @@ async fn sealed_entities_are_sealed_again_as_wholes() {
         before.table::<Contract>().insert(&Contract { id, amount: 1, secret: None }).await.unwrap();
     }
     let after = open(&recorder, both(2, 1)).table::<Contract>();
-    let report = after.reencrypt().retired(key(1).id()).await.unwrap();
+    let report = after.reencrypt().encrypted_with(key(1).id()).await.unwrap();
     assert_eq!((report.rows, report.rewritten), (3, 3));
     let alone = open(&recorder, keyring(2)).table::<Contract>();
     assert_eq!(alone.query(Contract::primary()).collect().await.unwrap().len(), 3);
-    assert_eq!(alone.reencrypt().retired(key(1).id()).await.unwrap().rows, 0);
+    assert_eq!(alone.reencrypt().encrypted_with(key(1).id()).await.unwrap().rows, 0);
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ async fn sealed_reservations_are_read_and_taken_over() {
         assert_eq!(found.map(|one| one.id), is_there.then_some(1), "{requests}");
         let worker = world.client.worker();
         for _ in 0..3 {
-            world.clock.advance(OutboxOptions::CLAIM + Duration::from_secs(1));
+            world.clock.advance(OutboxOptions::CLAIM_TIME + Duration::from_secs(1));
             worker.drain().await.unwrap();
         }
         assert_eq!(worker.stats().open, 0, "{requests}");

@@ -269,10 +269,10 @@ async fn rows_of_an_earlier_version_under_a_retired_key_are_encrypted_again() {
         before.table::<NoteV1>().insert(&old).await.unwrap();
     }
     let notes = with_retired_key(&recorder).table::<Note>();
-    let report = notes.reencrypt().retired(key(1).id()).await.unwrap();
+    let report = notes.reencrypt().encrypted_with(key(1).id()).await.unwrap();
     // Three primaries and their copies.
     assert_eq!((report.rewritten, report.is_complete()), (6, true), "{report:?}");
-    assert_eq!(notes.reencrypt().retired(key(1).id()).await.unwrap().rows, 0);
+    assert_eq!(notes.reencrypt().encrypted_with(key(1).id()).await.unwrap().rows, 0);
     let alone = Client::builder().backend(recorder).keys(keyring(2)).build().unwrap();
     let found = alone.table::<Note>().query(Note::primary()).collect().await.unwrap();
     assert_eq!(found.iter().map(|note| &*note.body).collect::<Vec<_>>(), ["t1", "t2", "t3"]);
@@ -285,7 +285,7 @@ async fn rows_of_an_unknown_version_are_not_encrypted_again_and_told() {
     let after = with_retired_key(&recorder).table::<NoteV1>();
     for retired in [None, Some(key(1).id())] {
         let job = after.reencrypt();
-        let job = retired.into_iter().fold(job, |job, key| job.retired(key));
+        let job = retired.into_iter().fold(job, |job, key| job.encrypted_with(key));
         let report = job.await.unwrap();
         // The primary and its copy.
         let told: Vec<_> =
@@ -320,10 +320,10 @@ async fn a_hidden_absence_of_an_earlier_version_under_a_retired_key_is_encrypted
     let old = WordV1 { id: 1, text: "t".into(), hint: None };
     before.table::<WordV1>().insert(&old).await.unwrap();
     let words = with_retired_key(&recorder).table::<Word>();
-    let report = words.reencrypt().retired(key(1).id()).await.unwrap();
+    let report = words.reencrypt().encrypted_with(key(1).id()).await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (1, true), "{report:?}");
     assert!(value(&stored(&before, "p", "0001").await, "Hint").unwrap().as_bytes().is_some());
-    assert_eq!(words.reencrypt().retired(key(1).id()).await.unwrap().rows, 0);
+    assert_eq!(words.reencrypt().encrypted_with(key(1).id()).await.unwrap().rows, 0);
     let alone = Client::builder().backend(recorder).keys(keyring(2)).build().unwrap();
     assert_eq!(
         alone.table::<WordV1>().get(WordV1::primary().id(1)).await.unwrap().unwrap().hint,
@@ -372,7 +372,7 @@ async fn what_only_an_earlier_version_pads_stays_padded_under_a_new_key() {
     before.table::<PageV1>().insert(&old).await.unwrap();
     let row = stored(&before, "p", "0001").await;
     let pages = with_retired_key(&recorder).table::<Page>();
-    let report = pages.reencrypt().retired(key(1).id()).await.unwrap();
+    let report = pages.reencrypt().encrypted_with(key(1).id()).await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (1, true), "{report:?}");
     let again = stored(&before, "p", "0001").await;
     let length = |row: &Row| value(row, "Note").unwrap().as_bytes().unwrap().len();
@@ -447,11 +447,11 @@ async fn a_seal_that_only_an_earlier_version_declares_is_made_again() {
     put(&before, with(&row, &seal, None)).await;
 
     let deeds = with_retired_key(&recorder).table::<Deed>();
-    let report = deeds.reencrypt().retired(key(1).id()).await.unwrap();
+    let report = deeds.reencrypt().encrypted_with(key(1).id()).await.unwrap();
     assert_eq!((report.rewritten, report.failed.len()), (2, 1), "{report:?}");
     let failed = &report.failed[0];
     assert!(failed.row_key == "0002" && failed.error.is_decrypt(), "{failed:?}");
-    assert_eq!(deeds.reencrypt().retired(key(1).id()).await.unwrap().rewritten, 0);
+    assert_eq!(deeds.reencrypt().encrypted_with(key(1).id()).await.unwrap().rewritten, 0);
 
     let alone = Client::builder().backend(recorder).keys(keyring(2)).build().unwrap();
     let earlier = alone.table::<DeedV1>();

@@ -106,7 +106,7 @@ async fn all_parts_are_sealed_again_with_a_new_key() -> Result<(), Error> {
     client.table::<Year>().insert(&year(1)).await?;
     let keys = ring(2).decrypt_only(&KeyScope::default_scope(), &root(1)).build()?;
     let after = Client::builder().backend(recorder.clone()).keys(keys).build()?;
-    let report = after.table::<Year>().reencrypt().retired(key(1).id()).await?;
+    let report = after.table::<Year>().reencrypt().encrypted_with(key(1).id()).await?;
     assert_eq!((report.rows, report.rewritten, report.is_complete()), (2, 2, true));
     let alone = Client::builder().backend(recorder).keys(keyring(2)).build()?;
     assert_eq!(*alone.table::<Year>().get(at(1)).await?.unwrap(), year(1));

@@ -83,11 +83,13 @@ impl Place {
     pub(crate) fn client(&self, skew: i64) -> Client {
         let outbox = OutboxOptions::default()
             .grace(Duration::from_millis(200))
-            .claim(Duration::from_secs(2))
-            .lease(Duration::from_secs(2));
-        // Each second look on the emulator takes a flight of real time.
+            .claim_time(Duration::from_secs(2))
+            .close_idle_after(Duration::from_secs(2));
+        // Each second look on the emulator takes a write deadline of real time.
         let outbox = match is_emulator() {
-            true => outbox.request_timeout(Duration::from_secs(4)).flight(Duration::from_secs(36)),
+            true => outbox
+                .request_timeout(Duration::from_secs(4))
+                .write_deadline(Duration::from_secs(36)),
             false => outbox,
         };
         Client::builder()

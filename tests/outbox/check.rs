@@ -112,7 +112,7 @@ async fn a_repair_records_and_workers_mend() {
     assert!(report.is_clean() && report.progress.pending > 0, "{report:?}");
     let worker = world.client.worker();
     worker.drain().await.unwrap();
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.open, stats.waiting, stats.poisoned), (0, 0, 0));
     let report = world.staff.check().await.unwrap();
@@ -128,7 +128,7 @@ async fn a_repair_records_and_workers_mend() {
 async fn a_repair_under_a_closed_registration_registers_again() {
     let world = filled().await;
     damage(&world).await;
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     // Another process closes the writer's registration.
     world.other_client().worker().with::<Employee>().drain().await.unwrap();
     assert_eq!(world.markers().await, 0);
@@ -203,8 +203,8 @@ async fn a_check_waits_for_a_whole_flight() {
     damage(&world).await;
     let before = tokio::time::Instant::now();
     assert_eq!(world.staff.check().await.unwrap().findings.len(), 6);
-    assert!(before.elapsed() >= OutboxOptions::FLIGHT);
-    assert!(before.elapsed() < OutboxOptions::FLIGHT * 2, "all suspects wait together");
+    assert!(before.elapsed() >= OutboxOptions::WRITE_DEADLINE);
+    assert!(before.elapsed() < OutboxOptions::WRITE_DEADLINE * 2, "all suspects wait together");
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +212,7 @@ async fn little_memory_finds_the_same() {
     let world = filled().await;
     damage(&world).await;
     for unmatched in [1, 2, 3, 7] {
-        let report = world.staff.check().unmatched_rows(unmatched).await.unwrap();
+        let report = world.staff.check().max_unmatched_rows(unmatched).await.unwrap();
         assert_eq!(report.findings.len(), 6, "{unmatched} at a time");
     }
 }

@@ -96,7 +96,7 @@ impl World {
         assert!(self.staff.check().repair().await.unwrap() > 0);
         let worker = self.client.worker();
         worker.drain().await.unwrap();
-        self.clock.advance(OutboxOptions::FLIGHT * 2);
+        self.clock.advance(OutboxOptions::WRITE_DEADLINE * 2);
         let stats = worker.drain().await.unwrap();
         assert_eq!((stats.open, stats.waiting, stats.poisoned), (0, 0, 0));
         assert!(self.findings().await.is_empty());
@@ -190,7 +190,7 @@ async fn a_row_on_its_way_is_pending_and_its_copies_follow() {
     assert!(world.findings().await.is_empty());
     let worker = world.client.worker();
     worker.drain().await.unwrap();
-    world.clock.advance(OutboxOptions::FLIGHT * 2);
+    world.clock.advance(OutboxOptions::WRITE_DEADLINE * 2);
     worker.drain().await.unwrap();
     let report = world.staff.check().await.unwrap();
     assert!(report.is_clean() && report.progress.pending == 0, "{report:?}");

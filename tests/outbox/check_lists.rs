@@ -76,7 +76,7 @@ impl World {
         let worker = self.client.worker();
         for _ in 0..3 {
             worker.drain().await.unwrap();
-            self.clock.advance(OutboxOptions::FLIGHT * 2);
+            self.clock.advance(OutboxOptions::WRITE_DEADLINE * 2);
         }
         let stats = worker.drain().await.unwrap();
         assert_eq!((stats.open, stats.waiting, stats.poisoned), (0, 0, 0));

@@ -114,6 +114,6 @@ async fn a_value_that_two_have_is_contested() {
     let path = Person::primary().department("Sales").id(2);
     world.staff.patch_at(path, Person::patch().email("d@a.com")).await.unwrap();
     world.recover().await;
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     assert!(reported(&world).await.is_empty());
 }

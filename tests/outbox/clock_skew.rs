@@ -49,10 +49,10 @@ async fn copies_are_confirmed_by_the_stores_clock() {
         let worker = client(&world, worker).worker().with::<Employee>();
         // Young work is waited for, and confirmed a flight later, not before.
         assert_eq!(worker.drain().await.unwrap().waiting, 1);
-        world.later(OutboxOptions::FLIGHT / 2);
+        world.later(OutboxOptions::WRITE_DEADLINE / 2);
         assert_eq!(worker.drain().await.unwrap().waiting, 1);
         assert_eq!(world.open().await.len(), 1);
-        world.later(OutboxOptions::FLIGHT / 2);
+        world.later(OutboxOptions::WRITE_DEADLINE / 2);
         worker.drain().await.unwrap();
         assert!(world.open().await.is_empty());
     }
@@ -84,7 +84,7 @@ async fn partitions_are_closed_by_the_stores_clock() {
         let worker = client(&world, worker).worker().with::<Employee>();
         worker.drain().await.unwrap();
         assert_eq!((worker.stats().closed, world.markers().await), (0, 1));
-        world.later(OutboxOptions::LEASE);
+        world.later(OutboxOptions::CLOSE_IDLE_AFTER);
         worker.drain().await.unwrap();
         assert_eq!((worker.stats().closed, world.markers().await), (1, 0));
         // The writer, whose clock did not move, registers again.
@@ -154,10 +154,10 @@ async fn moves_and_receipts_keep_to_the_stores_clock() {
         };
         assert!(world.rows("Staff", "Sales").await.iter().all(|key| key.starts_with("~e")));
         assert_eq!(receipts().await, 1);
-        world.later(OutboxOptions::FLIGHT / 2);
+        world.later(OutboxOptions::WRITE_DEADLINE / 2);
         worker.drain().await.unwrap();
         assert_eq!(receipts().await, 1, "somebody may still carry it over once more");
-        world.later(OutboxOptions::FLIGHT / 2);
+        world.later(OutboxOptions::WRITE_DEADLINE / 2);
         worker.drain().await.unwrap();
         assert_eq!(receipts().await, 0);
         assert!(world.open().await.is_empty());
@@ -203,7 +203,7 @@ async fn several_processes_share_one_store() {
     assert_eq!(handed.load(Ordering::SeqCst), 60, "leases keep messages apart");
     assert_eq!(world.rows("StaffByName", "Jones").await.len(), 60);
     assert!(world.open().await.is_empty());
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     workers[1].drain().await.unwrap();
     assert_eq!(world.markers().await, 0);
 }

@@ -108,7 +108,7 @@ async fn a_changed_key_takes_effect_at_once_and_is_confirmed_later() {
     assert_eq!(world.open().await, ["~e2_empid_000001"]);
     let worker = world.client.worker();
     assert_eq!(worker.drain().await.unwrap().waiting, 1);
-    world.later(entable::OutboxOptions::FLIGHT);
+    world.later(entable::OutboxOptions::WRITE_DEADLINE);
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.open, stats.waiting, stats.applied), (0, 0, 1));
     assert!(world.open().await.is_empty());
@@ -295,7 +295,7 @@ async fn an_entity_whose_work_is_far_behind_is_refused_and_goes_on_after_a_worke
     let error = refused.unwrap();
     assert!(error.is_contended() && error.to_string().contains("worker"), "{error}");
     world.client.worker().drain().await.unwrap();
-    world.later(entable::OutboxOptions::FLIGHT);
+    world.later(entable::OutboxOptions::WRITE_DEADLINE);
     world.client.worker().drain().await.unwrap();
     assert!(world.open().await.is_empty());
     world.staff.replace(&stored).await.unwrap();

@@ -51,7 +51,7 @@ async fn a_damaged_fence_stands_and_others_are_closed() {
     let marker = row(markers[0].partition_key(), &format!("{whole}_damaged"), "entable.marker");
     let marker = marker.with("Table", "Staff").with("Partition", "Sales");
     directory.insert(&marker.with("Registration", "damaged")).await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     let stats = world.client.worker().drain().await.unwrap();
     assert_eq!((stats.unknown, stats.failures, stats.closed), (1, 0, 1));
     assert_eq!(world.rows("Staff", "Sales").await, ["empid_000001", "~e0_damaged"]);
@@ -64,7 +64,7 @@ async fn a_damaged_claim_is_put_aside() {
     let claim = row("empid_Sales", "~e1_damaged", "entable.claim").with("C_1", "no JSON");
     world.client.dynamic("Staff").insert(&claim).await.unwrap();
     world.staff.insert(&person(1, "a@a.com")).await.unwrap();
-    world.later(OutboxOptions::CLAIM + Duration::from_secs(1));
+    world.later(OutboxOptions::CLAIM_TIME + Duration::from_secs(1));
     let worker = world.client.worker();
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.open, stats.poisoned, stats.failures), (0, 1, 0));
@@ -148,7 +148,7 @@ async fn a_row_without_room_for_notes_is_put_aside_whole() {
         staff.insert(row).await.unwrap();
     }
     world.staff.insert(&employee(1)).await.unwrap();
-    world.later(OutboxOptions::CLAIM);
+    world.later(OutboxOptions::CLAIM_TIME);
     let worker = world.client.worker();
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.open, stats.poisoned, stats.failures), (0, 4, 0), "{stats:?}");
@@ -295,7 +295,7 @@ async fn a_row_that_does_not_decode_is_counted_and_keeps_its_fence() {
     let damaged = Undecodable(world.recorder.clone());
     let builder = Client::builder().backend(damaged).clock(world.clock.clone());
     let worker = builder.build().unwrap().worker();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.unknown, stats.closed, stats.failures, stats.poisoned), (1, 0, 0, 0));
     assert_eq!(world.markers().await, 1, "the partition stays registered");

@@ -116,7 +116,7 @@ async fn a_suspended_writer_sends_nothing_after_the_deadline() {
         (BOUND - TICK, true),
         (BOUND, false),
         (BOUND + Duration::from_secs(1), false),
-        (OutboxOptions::FLIGHT * 100, false),
+        (OutboxOptions::WRITE_DEADLINE * 100, false),
     ] {
         for (without, is_written) in [(None, is_written), (Some(Guard::WriteDeadline), true)] {
             let world = World::new(without).await;
@@ -157,11 +157,11 @@ async fn a_late_insert_brings_no_removed_copy_back() {
             assert!(staff.delete_at(employee(1).point()).await.unwrap());
             for _ in 0..3 {
                 other.worker().drain().await.unwrap();
-                clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+                clock.advance(OutboxOptions::WRITE_DEADLINE + Duration::from_secs(1));
             }
         });
         assert_eq!(world.insert().await, comes_back, "{without:?}");
-        world.clock.advance(OutboxOptions::FLIGHT * 2);
+        world.clock.advance(OutboxOptions::WRITE_DEADLINE * 2);
         let open = world.other.worker().with::<Employee>().drain().await.unwrap();
         assert_eq!((open.open, world.has_copy().await), (0, comes_back), "{without:?}");
     }

@@ -251,7 +251,7 @@ async fn messages_that_nobody_handles_block_nothing() {
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     assert_eq!(world.open().await.len(), 60);
     // They wait in the directory for a program that knows them.
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     worker.drain().await.unwrap();
     assert_eq!(world.markers().await, 1);
     let later = world.other_client().worker().on(|_, _: Farewell| async { Ok(()) });

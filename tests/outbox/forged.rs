@@ -110,7 +110,7 @@ async fn settle(without: Option<Guard>) {
     let name = texts(&["Person#ByEmail", "Staff", "email_a@a.com", "email", "000009"]);
     let forged = row("empid_Evil", "~e1_c1", "entable.claim").with("C_1", name);
     world.client.dynamic("Staff").insert(&forged).await.unwrap();
-    world.later(OutboxOptions::CLAIM + Duration::from_secs(1));
+    world.later(OutboxOptions::CLAIM_TIME + Duration::from_secs(1));
     world.client.dynamic("Staff").insert_or_replace(&claim).await.unwrap();
     let builder = Client::builder().backend(world.recorder.clone()).clock(world.clock.clone());
     let stats = drain(builder, without, None).await;
@@ -138,7 +138,7 @@ async fn close(without: Option<Guard>) {
         .with("Shard", marker.partition_key())
         .with("Marker", marker.row_key());
     world.client.dynamic("Staff").insert(&forged).await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     // Marketing is in use, and Sales is not.
     let marketing = Employee { department: "Marketing".into(), ..employee(3) };
     world.staff.insert(&marketing).await.unwrap().wait_for_copies().await.unwrap();
@@ -191,7 +191,7 @@ async fn take_receipt(without: Option<Guard>, in_queue: bool) {
         let forged = forged.with("Type", "Anything").with("Body", "{}").with("Done", true);
         world.client.dynamic("Staff").insert(&forged.with("Receipts", receipts)).await.unwrap();
     }
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     let stats = drain(world.builder(), without, Some("work")).await;
     assert_eq!((stats.applied, world.open().await), (1, vec![]));
     // Without it, the effect of its message would take place again.

@@ -281,11 +281,15 @@ async fn times_of_the_outbox_may_be_as_long_as_a_duration_can_be() {
     let options = || OutboxOptions::default().background(0);
     for options in [
         options().grace(longest),
-        options().lease(longest),
-        options().claim(longest),
-        options().flight(longest),
-        options().flight(longest).claim(longest).lease(longest).grace(longest),
-        options().flight(longest).request_timeout(longest - seconds(100)),
+        options().close_idle_after(longest),
+        options().claim_time(longest),
+        options().write_deadline(longest),
+        options()
+            .write_deadline(longest)
+            .claim_time(longest)
+            .close_idle_after(longest)
+            .grace(longest),
+        options().write_deadline(longest).request_timeout(longest - seconds(100)),
     ] {
         let clock = Arc::new(TimerClock(Instant::now()));
         let store = Memory::with_clock(clock.clone());

@@ -117,7 +117,7 @@ async fn renames_and_deletes_are_followed_and_confirmed_later() {
     world.client.wait_for_copies().await;
     assert_eq!(world.named("Hall").await, []);
     let worker = world.client.worker();
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.open, stats.waiting), (0, 0));
 }
@@ -180,7 +180,7 @@ async fn a_moved_entity_is_in_the_list_from_its_new_place() {
     world.staff.move_to(&one, &world.staff).await.unwrap().wait().await.unwrap();
     let worker = world.client.worker();
     worker.drain().await.unwrap();
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     worker.drain().await.unwrap();
     assert_eq!(world.named("Jones").await, [key("Law", 1)]);
 }

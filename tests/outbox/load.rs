@@ -287,7 +287,7 @@ async fn a_look_finds_work_that_was_left_meanwhile() {
     sleep(Duration::from_secs(3_600)).await;
     let other = Employee { department: "d0001".into(), ..employee(7) };
     world.staff.insert(&other).await.unwrap();
-    sleep(16 * OutboxOptions::LEASE + Duration::from_secs(10)).await;
+    sleep(16 * OutboxOptions::CLOSE_IDLE_AFTER + Duration::from_secs(10)).await;
     assert_eq!(unknowing.stats().unknown, 2);
     // From now on the partition is looked at each minute, and then more rarely again.
     let looks = |requests: &[String]| {

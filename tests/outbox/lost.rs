@@ -30,7 +30,7 @@ async fn a_registration_whose_answer_was_lost_is_made_again() {
             assert!(is_there || inserted.is_err());
             let copies = world.rows("Staff", "email_jones1@contoso.com").await.len();
             assert_eq!(copies, usize::from(is_there), "request {request}, {carried_out}");
-            world.later(OutboxOptions::FLIGHT);
+            world.later(OutboxOptions::WRITE_DEADLINE);
             worker.drain().await.unwrap();
             worker.drain().await.unwrap();
             assert!(world.open().await.is_empty());
@@ -44,7 +44,7 @@ async fn a_closed_registration_is_no_error() {
     let world = World::new().await;
     let other = world.other_client();
     world.staff.insert(&employee(1)).await.unwrap().wait_for_copies().await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     other.worker().drain().await.unwrap();
     assert_eq!(world.markers().await, 0);
     world.staff.insert(&employee(2)).await.unwrap().wait_for_copies().await.unwrap();

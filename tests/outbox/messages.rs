@@ -104,7 +104,7 @@ async fn an_effect_takes_place_once_however_often_the_message_comes() {
     // The receipt goes when nobody can hand the message over any more.
     let receipts = |rows: Vec<String>| rows.iter().filter(|key| key.starts_with("~e4_")).count();
     assert_eq!(receipts(world.rows("Staff", "Visits").await), 1);
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     worker.drain().await.unwrap();
     assert_eq!(receipts(world.rows("Staff", "Visits").await), 0);
     assert!(world.open().await.is_empty());
@@ -214,7 +214,7 @@ async fn the_receipt_of_an_earlier_try_goes_too() {
     });
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.applied, stats.retried), (1, 1), "{stats:?}");
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     worker.drain().await.unwrap();
     assert_eq!(visits(&world, 1).await, 1);
     let left = world.rows("Staff", "Visits").await;
@@ -278,7 +278,7 @@ async fn an_effect_that_cannot_be_named_is_refused() {
     assert!((70..90).contains(&count), "{count}");
     // The message is finished, and its receipts go with it.
     assert_eq!((stats.applied, stats.poisoned), (1, 0), "{stats:?}");
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     worker.drain().await.unwrap();
     let rows = world.rows("Staff", &format!("{:0400}", 0)).await;
     assert!(!rows.iter().any(|key| key.starts_with("~e4_")), "{rows:?}");

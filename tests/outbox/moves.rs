@@ -64,7 +64,7 @@ async fn an_employee_is_archived() {
     assert!(archive.get(by_email()).await.unwrap().is_some());
     assert_eq!(world.rows("StaffByName", "Jones").await, ["name_Sales_00000456"]);
     for _ in 0..3 {
-        world.later(OutboxOptions::FLIGHT);
+        world.later(OutboxOptions::WRITE_DEADLINE);
         worker.drain().await.unwrap();
     }
     assert_eq!(world.rows("StaffByName", "Jones").await, ["name_Sales_00000456"]);
@@ -263,7 +263,7 @@ async fn an_entity_moves_on_when_its_last_move_is_over() {
         assert!(error.is_conflict() && error.to_string().contains("moving"), "{error}");
         for _ in 0..3 {
             world.client.worker().drain().await.unwrap();
-            world.later(OutboxOptions::FLIGHT);
+            world.later(OutboxOptions::WRITE_DEADLINE);
         }
         assert_eq!(places(&world).await, (false, true));
         let arrived = archive.get(point()).await.unwrap().unwrap();
@@ -345,7 +345,7 @@ async fn an_entity_does_not_arrive_after_its_move_was_given_up() {
         current.insert_or_replace(&employee(456)).await.unwrap();
         // The tombstone goes when nothing can be on its way any more.
         for _ in 0..2 {
-            world.later(OutboxOptions::FLIGHT);
+            world.later(OutboxOptions::WRITE_DEADLINE);
             worker.drain().await.unwrap();
         }
         let left = world.rows("Archive", "Sales").await;
@@ -423,7 +423,7 @@ async fn an_entity_does_not_arrive_in_a_dated_table_after_its_move_was_given_up(
     assert!(logins.get(point(there)).await.unwrap().is_some());
     logins.insert_or_replace(&Login { user: "don".into(), at: there }).await.unwrap();
     for _ in 0..2 {
-        world.later(OutboxOptions::FLIGHT);
+        world.later(OutboxOptions::WRITE_DEADLINE);
         worker.drain().await.unwrap();
     }
     assert_eq!(world.rows("Logins20140801", "don").await, [""; 0], "the tombstone is gone");
@@ -445,6 +445,6 @@ async fn a_tombstone_is_sent_within_the_write_deadline() {
     assert!(drained.is_err(), "the request waits: {drained:?}");
     let batch = kept.lock().unwrap().take().unwrap();
     assert!(batch.check_deadline().is_ok());
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     assert!(batch.check_deadline().is_err_and(|error| error.is_contended()));
 }

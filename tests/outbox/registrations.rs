@@ -104,7 +104,7 @@ async fn a_fence_without_a_marker_does_no_harm() {
     orphaned(&world).await;
     // Nobody visits the partition for its sake, and no reader meets it.
     let worker = world.other_client().worker().with::<Employee>();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     assert_eq!(worker.drain().await.unwrap().closed, 0);
     let all = world.staff.query(Employee::primary().department("Sales")).collect().await.unwrap();
     assert!(all.is_empty());
@@ -115,7 +115,7 @@ async fn a_fence_without_a_marker_does_no_harm() {
     assert_eq!((fences(&world, "Sales").await.len(), world.markers().await), (2, 1));
     // The worker that visits the partition for the other's sake closes both.
     worker.drain().await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     worker.drain().await.unwrap();
     assert_eq!((fences(&world, "Sales").await.len(), world.markers().await), (0, 0));
 }
@@ -127,7 +127,7 @@ async fn a_writer_whose_half_registration_was_closed_registers_again() {
     let other = world.other_client().table::<Employee>();
     other.insert(&employee(2)).await.unwrap().wait_for_copies().await.unwrap();
     let worker = world.other_client().worker().with::<Employee>();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     worker.drain().await.unwrap();
     assert!(fences(&world, "Sales").await.is_empty());
     // It goes on with the fence that it put up, finds it gone, and takes another.
@@ -135,7 +135,7 @@ async fn a_writer_whose_half_registration_was_closed_registers_again() {
     assert_eq!(fences(&world, "Sales").await.len(), 1);
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.open, stats.applied), (0, 1));
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     worker.drain().await.unwrap();
     assert_eq!((fences(&world, "Sales").await.len(), world.markers().await), (0, 0));
 }

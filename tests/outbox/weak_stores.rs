@@ -233,7 +233,7 @@ async fn an_export_from_a_store_without_order_begins_anew_and_is_never_continued
 async fn a_partition_stays_in_the_directory_while_its_table_is_not_shown() {
     let world = World::left_to_workers().await;
     world.staff.insert(&employee(1)).await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     let store = WeakStore::lagging(world.fault.clone());
     let store = WeakStore { hidden_table: Some("Staff"), ..store };
     let client = Client::builder().backend(store).clock(world.clock.clone()).build().unwrap();
@@ -260,7 +260,11 @@ async fn a_row_of_unknown_age_is_not_old() {
     let worker = client.worker().with::<Employee>();
     for _ in 0..3 {
         worker.drain().await.unwrap();
-        world.later(OutboxOptions::FLIGHT + OutboxOptions::CLAIM + OutboxOptions::LEASE);
+        world.later(
+            OutboxOptions::WRITE_DEADLINE
+                + OutboxOptions::CLAIM_TIME
+                + OutboxOptions::CLOSE_IDLE_AFTER,
+        );
     }
     let open = world.open().await;
     assert_eq!(open, [claim.row_key(), "~e2_empid_000001"], "its second look never comes");

@@ -56,7 +56,7 @@ async fn several_workers_do_the_work_once() {
     let [a, b, c] = &workers;
     let (a, b, c) = tokio::join!(a.drain(), b.drain(), c.drain());
     assert!(a.unwrap().open + b.unwrap().open + c.unwrap().open == 0);
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     world.client.worker().drain().await.unwrap();
     for id in 1..=20 {
         assert_eq!(by_email(&world, id).await, 1);
@@ -72,7 +72,7 @@ async fn an_idle_partition_leaves_the_directory() {
     let worker = world.client.worker();
     worker.drain().await.unwrap();
     assert_eq!(world.markers().await, 1);
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     assert_eq!(worker.drain().await.unwrap().closed, 1);
     assert_eq!(world.markers().await, 0);
     assert_eq!(world.rows("Staff", "Sales").await, ["empid_000001"]);
@@ -89,10 +89,10 @@ async fn a_partition_with_open_work_stays_in_the_directory() {
     world.staff.delete(&stored).await.unwrap();
     let worker = world.client.worker();
     worker.drain().await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     worker.drain().await.unwrap();
     assert_eq!((world.markers().await, world.open().await.len()), (1, 1));
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     worker.drain().await.unwrap();
     worker.drain().await.unwrap();
     assert_eq!((world.markers().await, world.open().await.len()), (0, 0));
@@ -137,7 +137,7 @@ async fn a_directory_of_more_than_a_page_is_read_whole() {
     let stats = world.client.worker().drain().await.unwrap();
     assert_eq!((stats.applied, stats.open), (1_100, 0));
     assert_eq!(by_email(&world, 1_099).await, 1);
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     world.client.worker().drain().await.unwrap();
     assert_eq!(world.markers().await, 0);
 }
@@ -267,7 +267,7 @@ async fn the_directory_costs_little_per_write() {
         let requests = world.requests();
         directory += requests.len() - 400;
     }
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     world.client.worker().drain().await.unwrap();
     directory += world.requests().len();
     let cost = directory as f64 / f64::from(writes);

@@ -95,7 +95,7 @@ macro_rules! integer_laws {
                 fn fixed_width(number: $type, width in 1_usize..50) {
                     let mut out = "before".to_owned();
                     let digits = number.to_string();
-                    match number.encode_width(width, &mut out) {
+                    match number.encode_zero_padded(width, &mut out) {
                         Ok(()) => {
                             prop_assert_eq!(&out, &format!("before{digits:0>width$}"));
                             prop_assert_eq!(<$type>::decode_width(&out[6..]).unwrap(), number);
@@ -268,8 +268,8 @@ pub(crate) fn date_forms_in_order() -> impl Strategy<Value = String> {
 
 #[test]
 fn the_keys_of_the_design_come_out_exactly() {
-    assert_eq!(written(|out| 223_u32.encode_width(6, out)), "000223");
-    assert_eq!(written(|out| 123_u32.encode_width(8, out)), "00000123");
+    assert_eq!(written(|out| 223_u32.encode_zero_padded(6, out)), "000223");
+    assert_eq!(written(|out| 123_u32.encode_zero_padded(8, out)), "00000123");
     let email = written(|out| {
         lower("JonesJ@Contoso.com", out);
         Ok(())
@@ -297,8 +297,8 @@ fn the_keys_of_the_design_come_out_whole() {
         segments: &[part(Form::Plain, None), Segment::Literal("_"), part(Form::Plain, None)],
     };
     let mut key = KeyWriter::new(&REVIEW, "RowKey");
-    key.part(|out| 123_u32.encode_width(6, out)).unwrap();
-    key.part(|out| 2012_u16.encode_width(4, out)).unwrap();
+    key.part(|out| 123_u32.encode_zero_padded(6, out)).unwrap();
+    key.part(|out| 2012_u16.encode_zero_padded(4, out)).unwrap();
     assert_eq!(key.finish().unwrap(), "empid_000123_2012");
     let mut key = KeyWriter::new(&NAMES, "RowKey");
     key.part(|out| "Ann_Marie".to_owned().encode(out)).unwrap();

@@ -87,9 +87,8 @@ fn encode(part: &TemplatePart, value: &Value, out: &mut String) {
             lower(&value.text, out);
             Ok(())
         }
-        Form::Width(width) => {
-            (value.number % 10_u64.pow(u32::try_from(width).unwrap())).encode_width(width, out)
-        }
+        Form::Width(width) => (value.number % 10_u64.pow(u32::try_from(width).unwrap()))
+            .encode_zero_padded(width, out),
         Form::Descending => value.time.encode_descending(out),
         Form::Bucket(n) => encode_bucket(&value.text, n, out),
         Form::Hmac => {
@@ -202,7 +201,7 @@ proptest! {
         };
         let key = |(text, id, number, time): &(String, u32, i32, OffsetDateTime)| {
             let mut key = KeyWriter::new(&TEMPLATE, "RowKey");
-            key.part(|out| id.encode_width(3, out)).unwrap();
+            key.part(|out| id.encode_zero_padded(3, out)).unwrap();
             key.part(|out| number.encode(out)).unwrap();
             key.part(|out| time.encode_descending(out)).unwrap();
             key.part(|out| text.encode(out)).unwrap();

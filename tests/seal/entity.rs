@@ -2,7 +2,7 @@
 
 use entable::{
     EdmType, Row, SealFault, Ticks, Value, ValueRef,
-    seal::{ValueBinding, properties_of, seal_key_id_of},
+    seal::{ValueBinding, properties_to_seal, seal_key_id_of},
 };
 
 use crate::{base64, key};
@@ -118,7 +118,7 @@ fn doubles_as_stores_return_them() {
 fn a_rows_properties_are_sealed_as_they_stand() {
     let row = Row::build("p", "r").with("A", ValueRef::Int32(1)).unwrap();
     let row = row.with("Name", ValueRef::String("Ada")).unwrap().finish().unwrap();
-    let taken = properties_of(&row).unwrap();
+    let taken = properties_to_seal(&row).unwrap();
     assert_eq!(taken[1].1.edm_type(), EdmType::String);
     let seal = key(0x42).seal(&PLACE, &taken).unwrap();
     assert_eq!(fault(&properties()[..2].to_vec(), &seal), None);

@@ -159,10 +159,10 @@ async fn repair_mends_as_it_goes() -> Result<(), Error> {
 async fn a_large_partition_is_read_in_windows() -> Result<(), Error> {
     let staff = staff().await;
     damage(&staff).await;
-    let report = staff.check().unmatched_rows(2).await?;
+    let report = staff.check().max_unmatched_rows(2).await?;
     assert_eq!(seen(&report.findings), damages(), "each once, whichever window it is in");
-    assert_eq!(staff.check().unmatched_rows(1).repair().await?, 16);
-    assert!(staff.check().unmatched_rows(1).await?.is_clean());
+    assert_eq!(staff.check().max_unmatched_rows(1).repair().await?, 16);
+    assert!(staff.check().max_unmatched_rows(1).await?.is_clean());
     Ok(())
 }
 

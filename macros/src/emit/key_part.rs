@@ -39,8 +39,8 @@ pub(super) fn write_part(part: &TemplatePart, ty: &Type, value: &TokenStream) ->
             quote! { __key.put(&#value, #encode); }
         }
         Form::Width(width) => {
-            let encode = type_as_trait_item(ty, "FixedWidth", "encode_width");
-            quote! { __key.put_width(&#value, #width, #encode); }
+            let encode = type_as_trait_item(ty, "FixedWidth", "encode_zero_padded");
+            quote! { __key.put_zero_padded(&#value, #width, #encode); }
         }
         Form::Descending => {
             let encode = type_as_trait_item(ty, "Descending", "encode_descending");
@@ -85,7 +85,7 @@ pub(super) fn set_part_call(
             quote! { .set_value_part(#at, #value, #first) }
         }
         Form::Width(width) => {
-            let first = type_as_trait_item(ty, "FixedWidth", "encode_width");
+            let first = type_as_trait_item(ty, "FixedWidth", "encode_zero_padded");
             quote! { .set_padded_part(#at, #value, #width, #first) }
         }
         Form::Descending => {
@@ -113,7 +113,7 @@ pub(super) fn set_input_part_call(part: &TemplatePart, at: usize, ty: &Type) -> 
             quote! { .set_input_part(#at, __value, #first) }
         }
         Form::Width(width) => {
-            let first = type_as_trait_item(ty, "FixedWidth", "encode_width");
+            let first = type_as_trait_item(ty, "FixedWidth", "encode_zero_padded");
             quote! { .set_padded_input_part(#at, __value, #width, #first) }
         }
         Form::Descending => {
@@ -137,8 +137,8 @@ pub(super) fn range_call(part: &TemplatePart, at: usize, field: &Field) -> Optio
             quote! { .between(#bounds, #first) }
         }
         Form::Width(width) => {
-            let first = type_as_trait_item(ty, "FixedWidth", "encode_width");
-            quote! { .between_width(#bounds, #width, #first) }
+            let first = type_as_trait_item(ty, "FixedWidth", "encode_zero_padded");
+            quote! { .between_zero_padded(#bounds, #width, #first) }
         }
         Form::Descending => {
             let first = type_as_trait_item(ty, "Descending", "encode_descending");
@@ -215,7 +215,7 @@ pub(super) fn part_constant(part: &TemplatePart, field: &Field) -> TokenStream {
         Form::Plain => (type_as_trait_item(ty, "KeyPart", "WIDTH"), codec("plain_codec")),
         Form::Width(width) => {
             let guard = type_as_trait_item(ty, "FixedWidth", "decode_width");
-            (quote! { (#guard, _rt_Some(#width)).1 }, codec("width_codec"))
+            (quote! { (#guard, _rt_Some(#width)).1 }, codec("zero_padded_codec"))
         }
         Form::Descending => {
             let width = type_as_trait_item(ty, "Descending", "WIDTH_DESCENDING");

@@ -74,12 +74,12 @@ fn form_impls(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
         where
             for<'__a> #ty: _rt_FixedWidth,
         {
-            fn encode_width(
+            fn encode_zero_padded(
                 &self,
                 __width: _rt_usize,
                 __out: &mut _rt_String,
             ) -> _rt_Result<(), _rt::InvalidValue> {
-                <#ty as _rt_FixedWidth>::encode_width(&self.#member, __width, __out)
+                <#ty as _rt_FixedWidth>::encode_zero_padded(&self.#member, __width, __out)
             }
 
             fn decode_width(__text: &_rt_str) -> _rt_Result<Self, _rt::InvalidValue> {

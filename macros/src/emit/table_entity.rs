@@ -107,7 +107,7 @@ fn older(older: &Path) -> TokenStream {
             __family: &_rt_str,
             __version: _rt_u32,
         ) -> _rt_Result<_rt_Option<Self>> {
-            _rt::upgrade_older(__row, __family, __version, #upgrade)
+            _rt::read_and_upgrade_older(__row, __family, __version, #upgrade)
         }
 
         fn rows_of_version(

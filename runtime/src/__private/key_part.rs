@@ -61,8 +61,8 @@ pub const fn plain_codec<T: KeyPart + EdmValue>() -> PartCodec {
 }
 
 /// Returns the codec of parts of the form `{field:06}`.
-pub const fn width_codec<T: FixedWidth + EdmValue>() -> PartCodec {
-    PartCodec { encode: encode_width::<T>, decode: decode_width::<T> }
+pub const fn zero_padded_codec<T: FixedWidth + EdmValue>() -> PartCodec {
+    PartCodec { encode: encode_zero_padded::<T>, decode: decode_width::<T> }
 }
 
 /// Returns the codec of parts of the form `{field:desc}`.
@@ -108,13 +108,13 @@ fn encode_plain<T: KeyPart + EdmValue>(
 /// # Errors
 ///
 /// A value that is not of the field's type or too wide.
-fn encode_width<T: FixedWidth + EdmValue>(
+fn encode_zero_padded<T: FixedWidth + EdmValue>(
     form: Form,
     value: ValueRef<'_>,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
     let Form::Width(width) = form else { return Err(other_form_error()) };
-    T::from_edm(value)?.encode_width(width, out)
+    T::from_edm(value)?.encode_zero_padded(width, out)
 }
 
 /// Appends a stored value in the form `{field:desc}`.

@@ -16,8 +16,8 @@ pub use check::{Array, check_is_entity, check_many_field, check_one_field, check
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
     UNREAD, bucket_codec, date_codec, descending_codec, hmac_codec, key_texts, lower_codec,
-    part_segment, period_segment, plain_codec, read_date, read_part, read_plain, width_codec,
-    width_of_bucket, width_of_date, write_date,
+    part_segment, period_segment, plain_codec, read_date, read_part, read_plain, width_of_bucket,
+    width_of_date, write_date, zero_padded_codec,
 };
 pub use property::{
     empty_field_slots, field_not_in_keys_error, find_properties, finish_property, finish_secret,
@@ -83,8 +83,8 @@ pub use crate::{
         untyped_path::PathDraft,
         validate::ValidateOutcome,
         version::{
-            owner_in_any_version, owner_of_older, primary_in_current_form, rows_of_any_version,
-            rows_of_older, upgrade_older,
+            owner_in_any_version, owner_of_older, primary_in_current_form, read_and_upgrade_older,
+            rows_of_any_version, rows_of_older,
         },
     },
     error::{BoxError, Result},
@@ -149,7 +149,7 @@ pub mod short {
         schema_defaults_of_entity as _rt_schema_defaults_of_entity,
         set_in_patch as _rt_set_in_patch, start_path as _rt_start_path,
         stored_column as _rt_stored_column, str as _rt_str, u32 as _rt_u32, usize as _rt_usize,
-        width_codec as _rt_width_codec,
+        zero_padded_codec as _rt_width_codec,
     };
     pub use crate::__private as _rt;
 }

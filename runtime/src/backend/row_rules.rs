@@ -105,7 +105,7 @@ pub(crate) fn check_read_keys(table: &str, partition_key: &str, row_key: &str) -
 pub(crate) fn select_properties(row: &Row, select: Option<&[String]>) -> Result<Row> {
     match select {
         None => Ok(row.clone()),
-        Some(names) => Row::selected(row.bytes(), names),
+        Some(names) => Row::from_selected_properties(row.bytes(), names),
     }
 }
 

@@ -50,7 +50,7 @@ impl Deadline {
     }
 
     /// Returns a deadline that passes when the first of the two passes, or `None` if both are `None`.
-    pub(crate) fn earlier(one: Option<&Self>, other: Option<&Self>) -> Option<Self> {
+    pub(crate) fn earlier_of(one: Option<&Self>, other: Option<&Self>) -> Option<Self> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other).cloned() };
         // Each end for itself: after a suspension, the deadline that ends first by the timers' clock may end
         // last by the wall clock.

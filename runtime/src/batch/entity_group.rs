@@ -199,7 +199,7 @@ impl Batch {
     /// Returns the operations for a store that keeps them longer than the request, without copying
     /// them.
     #[cfg(feature = "embedded")]
-    pub(crate) fn shared_operations(&self) -> Arc<Vec<Operation>> {
+    pub(crate) fn operations_arc(&self) -> Arc<Vec<Operation>> {
         self.operations.clone()
     }
 

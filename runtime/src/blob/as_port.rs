@@ -77,7 +77,7 @@ async fn copy_as_stored(
     content: LengthAndHash,
     name: &str,
 ) -> Result<Option<StoredHash>> {
-    match blobs.copy_new(source, name).await {
+    match blobs.copy_blob_if_absent(source, name).await {
         Ok(true) => Ok(Some(content.hash)),
         Ok(false) => Err(missing_blob_error(source)),
         Err(error) if error.is_conflict() => Ok(None),

@@ -166,7 +166,7 @@ impl Blobs {
     ///
     /// `is_conflict` if the new name is taken; `is_unsupported` if the store cannot make a copy conditional on
     /// the new name being free.
-    pub(crate) async fn copy_new(&self, from: &str, to: &str) -> Result<bool> {
+    pub(crate) async fn copy_blob_if_absent(&self, from: &str, to: &str) -> Result<bool> {
         let (from_path, to_path) = (blob_path(from)?, blob_path(to)?);
         let Some(source) = found_or_none(self.store.head(&from_path).await)? else {
             return Ok(false);

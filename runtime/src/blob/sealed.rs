@@ -130,7 +130,7 @@ impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
         let (mut chunks, mut is_end) = (Vec::with_capacity(PIECE_CHUNKS), false);
         while chunks.len() < PIECE_CHUNKS && !is_end {
             let chunk = self.source.take_bytes(byte_count(CHUNK_BYTES)).await?;
-            is_end = self.source.are_bytes_over().await?;
+            is_end = self.source.is_at_end().await?;
             if let Some((_, hash, len)) = &mut self.sums {
                 hash.update(&chunk);
                 *len = len.saturating_add(length(&chunk));
@@ -251,7 +251,7 @@ impl ContentOpener {
     async fn next_chunk(&mut self) -> Result<Option<Bytes>> {
         let (index, count) = (self.index, chunk_count(self.len));
         if index == count {
-            return match self.source.are_bytes_over().await? {
+            return match self.source.is_at_end().await? {
                 true => Ok(None),
                 false => Err(corrupt_error("it has bytes after its last chunk".to_owned())),
             };
@@ -331,11 +331,11 @@ impl<S: Stream<Item = Result<Bytes>>> Pieces<S> {
 
     /// Returns the next `count` bytes; fewer only at the end.
     async fn take_bytes(&mut self, count: usize) -> Result<Bytes> {
-        if self.are_bytes_over().await? || self.pending.len() >= count {
+        if self.is_at_end().await? || self.pending.len() >= count {
             return Ok(self.pending.split_to(count.min(self.pending.len())));
         }
         let mut piece = Vec::with_capacity(count);
-        while piece.len() < count && !self.are_bytes_over().await? {
+        while piece.len() < count && !self.is_at_end().await? {
             let missing = count - piece.len();
             piece.extend_from_slice(&self.pending.split_to(missing.min(self.pending.len())));
         }
@@ -343,7 +343,7 @@ impl<S: Stream<Item = Result<Bytes>>> Pieces<S> {
     }
 
     /// Returns whether the stream has ended, after waiting for the next bytes if necessary.
-    async fn are_bytes_over(&mut self) -> Result<bool> {
+    async fn is_at_end(&mut self) -> Result<bool> {
         while self.pending.is_empty() && !self.is_done {
             match self.stream.next().await {
                 Some(piece) => self.pending = piece?,

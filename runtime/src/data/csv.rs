@@ -10,7 +10,7 @@ pub(crate) const LONGEST: u64 = 16 * 1024 * 1024;
 
 /// One field of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Field {
+pub(crate) struct CsvField {
     pub(crate) text: String,
     /// Whether the field was quoted, which distinguishes an empty text from a missing value.
     pub(crate) is_quoted: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Field {
 
 /// One record of a file, which may take several lines.
 #[derive(Debug, Default)]
-pub(crate) struct RecordText {
+pub(crate) struct CsvRecordText {
     /// The number of the record's first line, from 1.
     pub(crate) line: u64,
     /// The bytes of the record, with the line end.
@@ -27,14 +27,14 @@ pub(crate) struct RecordText {
 
 /// Reads a file record by record.
 #[derive(Debug)]
-pub(crate) struct RecordReader<R> {
+pub(crate) struct CsvRecordReader<R> {
     input: R,
     next_line: u64,
     /// How much of the input was read.
     bytes: u64,
 }
 
-impl<R: BufRead> RecordReader<R> {
+impl<R: BufRead> CsvRecordReader<R> {
     pub(crate) const fn new(input: R) -> Self {
         Self { input, next_line: 1, bytes: 0 }
     }
@@ -47,8 +47,11 @@ impl<R: BufRead> RecordReader<R> {
     /// Reads one record: a line and, if `is_quoting`, the lines after it while a quote is open. Returns `None`
     /// at the end of the input. A record longer than 16 MiB is cut there: the rest of its line is skipped, and
     /// the next record begins with the next line.
-    pub(crate) fn next_record(&mut self, is_quoting: bool) -> std::io::Result<Option<RecordText>> {
-        let mut record = RecordText { line: self.next_line, text: Vec::new() };
+    pub(crate) fn next_record(
+        &mut self,
+        is_quoting: bool,
+    ) -> std::io::Result<Option<CsvRecordText>> {
+        let mut record = CsvRecordText { line: self.next_line, text: Vec::new() };
         let mut is_open = false;
         loop {
             let room = LONGEST.saturating_sub(u64::try_from(record.text.len()).unwrap_or(LONGEST));
@@ -96,7 +99,7 @@ fn skip_line(input: &mut impl BufRead) -> std::io::Result<u64> {
 }
 
 /// Splits a record into its fields.
-pub(crate) fn split_record(record: &[u8]) -> Result<Vec<Field>> {
+pub(crate) fn split_record(record: &[u8]) -> Result<Vec<CsvField>> {
     let text = std::str::from_utf8(record)
         .map_err(|error| invalid_record_error(error.valid_up_to(), "the text is not UTF-8"))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
@@ -116,7 +119,7 @@ pub(crate) fn split_record(record: &[u8]) -> Result<Vec<Field>> {
                         "a quote stands inside a field without quotes",
                     ));
                 }
-                (Field { text: field.to_owned(), is_quoted: false }, after)
+                (CsvField { text: field.to_owned(), is_quoted: false }, after)
             }
         };
         fields.push(field);
@@ -135,7 +138,7 @@ pub(crate) fn split_record(record: &[u8]) -> Result<Vec<Field>> {
 
 /// Reads a quoted field from `rest`, which begins after the opening quote. Returns the field and the text
 /// after the closing quote. Returns `None` if there is no closing quote.
-fn quoted_field(mut rest: &str) -> Option<(Field, &str)> {
+fn quoted_field(mut rest: &str) -> Option<(CsvField, &str)> {
     let mut text = String::new();
     loop {
         let (part, after) = rest.split_once('"')?;
@@ -145,7 +148,7 @@ fn quoted_field(mut rest: &str) -> Option<(Field, &str)> {
                 text.push('"');
                 rest = after;
             }
-            None => return Some((Field { text, is_quoted: true }, after)),
+            None => return Some((CsvField { text, is_quoted: true }, after)),
         }
     }
 }
@@ -201,7 +204,7 @@ mod tests {
     use super::*;
 
     fn records(text: &str) -> Vec<(u64, Vec<String>)> {
-        let mut reader = RecordReader::new(text.as_bytes());
+        let mut reader = CsvRecordReader::new(text.as_bytes());
         let mut found = Vec::new();
         while let Some(record) = reader.next_record(true).unwrap() {
             let fields = split_record(&record.text).unwrap();
@@ -249,7 +252,7 @@ mod tests {
                 push_field(&mut out, &escape_formula(field));
             }
             out.push(b'\n');
-            let record = RecordReader::new(&out[..]).next_record(true).unwrap().unwrap();
+            let record = CsvRecordReader::new(&out[..]).next_record(true).unwrap().unwrap();
             prop_assert_eq!(&record.text, &out);
             let found = split_record(&record.text).unwrap();
             let found: Vec<_> = found.iter().map(|field| unescape_formula(&field.text)).collect();

@@ -43,7 +43,7 @@ pub struct Export {
     format: Format,
     is_resumed: bool,
     /// The growth of the file, in bytes, that ends a snapshot. `None` without snapshots.
-    most_growth: Option<u64>,
+    max_growth_bytes: Option<u64>,
     on_progress: Listener<ExportProgress>,
 }
 
@@ -114,7 +114,7 @@ impl Client {
             filter: Filter::Constant(true),
             format: Format::default(),
             is_resumed: false,
-            most_growth: None,
+            max_growth_bytes: None,
             on_progress: Listener::without_callback(),
         }
     }
@@ -175,7 +175,7 @@ impl Export {
 
     /// Exports an embedded store as of one moment. While the snapshot is open, the space of its rows is not reused,
     /// so replaced and deleted rows make the file grow. [`ExportProgress::growth`] shows by how much. Once the file
-    /// has grown by more than `most_growth` bytes, the export takes a new snapshot for each page.
+    /// has grown by more than `max_growth_bytes`, the export takes a new snapshot for each page.
     /// [`ExportReport::snapshots`] counts the snapshots. The file grows in steps, and the last step may exceed
     /// the bound. With `u64::MAX` all rows are of one moment.
     ///
@@ -194,8 +194,8 @@ impl Export {
     /// # std::fs::remove_dir_all(directory)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn snapshot(self, most_growth: u64) -> Self {
-        Self { most_growth: Some(most_growth), ..self }
+    pub fn snapshot(self, max_growth_bytes: u64) -> Self {
+        Self { max_growth_bytes: Some(max_growth_bytes), ..self }
     }
 
     /// Calls `report` after every page.
@@ -257,7 +257,7 @@ impl Export {
         name: &Path,
     ) -> Result<ExportReport> {
         let failed = |error| file_error(name, "writing", error);
-        let mut source = Source::new(&self.client, self.most_growth).await?;
+        let mut source = Source::new(&self.client, self.max_growth_bytes).await?;
         let mut report = ExportReport {
             table: self.table.clone(),
             digest: before.digest,
@@ -362,24 +362,24 @@ struct Source {
     client: Client,
     store: Store,
     snapshot: Option<Snapshot>,
-    most_growth: u64,
+    max_growth_bytes: u64,
     /// The growth of the file while earlier snapshots were open, in bytes.
     grown_before: u64,
     snapshots: u64,
 }
 
 impl Source {
-    async fn new(client: &Client, most_growth: Option<u64>) -> Result<Self> {
+    async fn new(client: &Client, max_growth_bytes: Option<u64>) -> Result<Self> {
         let mut source = Self {
             client: client.clone(),
             store: client.store().clone(),
             snapshot: None,
             // Without snapshots no growth is counted, and this bound is never reached.
-            most_growth: most_growth.unwrap_or(u64::MAX),
+            max_growth_bytes: max_growth_bytes.unwrap_or(u64::MAX),
             grown_before: 0,
             snapshots: 0,
         };
-        if most_growth.is_some() {
+        if max_growth_bytes.is_some() {
             source.take_snapshot().await?;
         }
         Ok(source)
@@ -404,7 +404,7 @@ impl Source {
 
     /// Takes a new snapshot for the pages that follow, if the file has grown too much.
     async fn renew_if_grown(&mut self, pages: &mut RowPages<'_>) -> Result<()> {
-        if self.growth() <= self.most_growth {
+        if self.growth() <= self.max_growth_bytes {
             return Ok(());
         }
         // The pages, too, hold the old snapshot and its space.

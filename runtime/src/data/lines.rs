@@ -62,7 +62,7 @@ pub(crate) fn read_json_line(line: &[u8]) -> Result<Row> {
         .deserialize(&mut json)
         .and_then(|()| json.end())
         .map_err(|error| unreadable_error(&error))?;
-    if let Some(name) = members.repeated() {
+    if let Some(name) = members.repeated_name() {
         let message = "the line gives this property twice; keep one of the two";
         return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
     }

@@ -61,9 +61,9 @@ impl NewFile {
         if path.symlink_metadata().is_ok() {
             return Err(taken_error(path));
         }
-        let name = NewFileName::choose_beside(path, ENDING);
-        let file = create_private_file(name.random());
-        let file = file.map_err(|error| file_error(name.random(), "creating", error))?;
+        let name = NewFileName::with_random_name(path, ENDING);
+        let file = create_private_file(name.temporary());
+        let file = file.map_err(|error| file_error(name.temporary(), "creating", error))?;
         Ok(Self { file, name, is_kept: false })
     }
 
@@ -76,9 +76,9 @@ impl NewFile {
     /// `is_backend` if the file cannot be written or named.
     pub fn finish(self) -> Result<()> {
         let written = self.file.sync_all();
-        written.map_err(|error| file_error(self.name.random(), "writing", error))?;
-        let path = self.name.own();
-        let named = self.name.give_own_name();
+        written.map_err(|error| file_error(self.name.temporary(), "writing", error))?;
+        let path = self.name.final_path();
+        let named = self.name.rename_to_final();
         if !named.map_err(|error| file_error(path, "naming", error))? {
             return Err(taken_error(path));
         }
@@ -87,7 +87,7 @@ impl NewFile {
 
     /// Returns the path of the file while it is written.
     pub(super) fn path_while_written(&self) -> &Path {
-        self.name.random()
+        self.name.temporary()
     }
 
     pub(super) const fn file(&self) -> &File {
@@ -142,7 +142,7 @@ fn length_of_attempt(attempt: &NewFile) -> u64 {
 
 /// Returns the files that earlier attempts at the path of `new` have left, open and locked.
 fn earlier_attempts(new: &NewFile) -> io::Result<Vec<NewFile>> {
-    let Some(base) = new.name.own().file_name().and_then(|name| name.to_str()) else {
+    let Some(base) = new.name.final_path().file_name().and_then(|name| name.to_str()) else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
@@ -180,7 +180,7 @@ fn open_attempt(path: PathBuf, new: &NewFile) -> Option<NewFile> {
     if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
         return None;
     }
-    let name = NewFileName::of_earlier_attempt(path, new.name.own());
+    let name = NewFileName::of_earlier_attempt(path, new.name.final_path());
     Some(NewFile { file, name, is_kept: false })
 }
 

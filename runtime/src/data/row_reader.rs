@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use uuid::Uuid;
 
 use super::{
-    csv::{Field, LONGEST, RecordReader, RecordText, split_record, unescape_formula},
+    csv::{CsvField, CsvRecordReader, CsvRecordText, LONGEST, split_record, unescape_formula},
     framework::is_outbox_row,
     lines::{Format, read_json_line},
 };
@@ -30,7 +30,7 @@ pub(crate) struct LineRow {
 
 /// Reads the rows of a file in a format.
 pub(crate) struct RowReader<R> {
-    records: RecordReader<R>,
+    records: CsvRecordReader<R>,
     format: Format,
     /// The columns of a CSV file, once its header is read.
     columns: Vec<Column>,
@@ -38,7 +38,7 @@ pub(crate) struct RowReader<R> {
 
 impl<R: BufRead> RowReader<R> {
     pub(crate) fn new(input: R, format: Format) -> Self {
-        Self { records: RecordReader::new(input), format, columns: Vec::new() }
+        Self { records: CsvRecordReader::new(input), format, columns: Vec::new() }
     }
 
     /// Returns how much of the input was read, in bytes.
@@ -78,7 +78,7 @@ impl<R: BufRead> RowReader<R> {
         }
     }
 
-    fn next_record(&mut self) -> Result<Option<RecordText>> {
+    fn next_record(&mut self) -> Result<Option<CsvRecordText>> {
         let record = self.records.next_record(self.format == Format::Csv).map_err(|error| {
             Error::new(ErrorKind::Backend, "reading the input failed").with_source(error)
         })?;
@@ -90,7 +90,7 @@ impl<R: BufRead> RowReader<R> {
         }))
     }
 
-    fn read_row(&self, record: &RecordText) -> Result<Row> {
+    fn read_row(&self, record: &CsvRecordText) -> Result<Row> {
         // A record of this length was cut when it was read.
         if u64::try_from(record.text.len()).unwrap_or(LONGEST) >= LONGEST {
             let message =
@@ -154,7 +154,7 @@ enum ColumnType {
     Inferred,
 }
 
-fn parse_columns(header: &[Field]) -> Result<Vec<Column>> {
+fn parse_columns(header: &[CsvField]) -> Result<Vec<Column>> {
     let type_column =
         |name: &str| header.iter().position(|field| field.text.strip_suffix("@type") == Some(name));
     let columns: Vec<Column> = header
@@ -205,7 +205,7 @@ fn unknown_type(text: &str) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-fn csv_row(columns: &[Column], fields: &[Field]) -> Result<Row> {
+fn csv_row(columns: &[Column], fields: &[CsvField]) -> Result<Row> {
     if fields.len() != columns.len() {
         let message = format!("expected {} fields, found {}", columns.len(), fields.len());
         return Err(Error::new(ErrorKind::Invalid, message));
@@ -272,7 +272,7 @@ fn parse(edm: EdmType, text: &str) -> Option<Value> {
 
 /// Chooses the type of a CSV value whose column declares no type. A field in quotes is text. A text such as
 /// `007` is text too, because a number would be printed in another way: `7`.
-fn infer_value(field: &Field) -> Value {
+fn infer_value(field: &CsvField) -> Value {
     let text = field.text.as_str();
     let string = || Value::String(unescape_formula(text).to_owned());
     if field.is_quoted {

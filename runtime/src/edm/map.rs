@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{EdmType, KeyOnlyValue, Side, Value, ValueRef};
+use super::{EdmType, KeyOnlyValue, OutOfRangeSide, Value, ValueRef};
 use crate::error::{Error, ErrorKind};
 
 /// A type whose values are stored as one property.
@@ -115,7 +115,7 @@ impl From<Value> for EdmCow<'_> {
 pub struct InvalidValue {
     message: Cow<'static, str>,
     /// Whether the value lies below or above all values that fit, if the values have an order.
-    side: Option<Side>,
+    side: Option<OutOfRangeSide>,
     /// The value itself, where a key may hold what a property cannot.
     beyond: Option<KeyOnlyValue>,
 }
@@ -128,7 +128,7 @@ impl InvalidValue {
 
     /// Creates the error of a value that lies below or above all values that fit. Comparisons and
     /// ranges with such a value do not fail, since the side decides their result.
-    pub fn out_of_range(side: Side, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn out_of_range(side: OutOfRangeSide, message: impl Into<Cow<'static, str>>) -> Self {
         Self { side: Some(side), ..Self::new(message) }
     }
 
@@ -141,7 +141,7 @@ impl InvalidValue {
     }
 
     /// Returns the side on which the value lies outside the range, or `None` if the error has another cause.
-    pub(crate) const fn out_of_range_side(&self) -> Option<Side> {
+    pub(crate) const fn out_of_range_side(&self) -> Option<OutOfRangeSide> {
         self.side
     }
 

@@ -6,7 +6,7 @@ use super::Ticks;
 /// Says whether a value that a property or a part of a key cannot hold lies below or above all values
 /// that it can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum OutOfRangeSide {
     /// Below all of them.
     Below,
     /// Above all of them.
@@ -24,10 +24,10 @@ pub enum KeyOnlyValue {
 
 impl KeyOnlyValue {
     /// Returns whether this value lies below or above all values that a property can hold.
-    pub(crate) const fn out_of_range_side(self) -> Side {
+    pub(crate) const fn out_of_range_side(self) -> OutOfRangeSide {
         match self {
-            Self::AboveInt64(_) => Side::Above,
-            Self::Before1601(_) => Side::Below,
+            Self::AboveInt64(_) => OutOfRangeSide::Above,
+            Self::Before1601(_) => OutOfRangeSide::Below,
         }
     }
 }

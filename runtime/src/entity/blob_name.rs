@@ -31,7 +31,7 @@ pub(crate) fn blob_name(
         [&*case.canonical_table_name(owner.table), owner.partition_key, owner.row_key, field];
     let mut name = String::new();
     for part in parts {
-        let segment = escaped(part);
+        let segment = escape_segment(part);
         if segment.len() > SEGMENT_BYTES {
             let message = format!(
                 "`{}` takes {} bytes in the name of a blob, and {SEGMENT_BYTES} are allowed",
@@ -60,8 +60,8 @@ fn name_too_large_error(owner: RowAt<'_>, message: String) -> Error {
 
 /// Returns the common prefix of the names of a table's blobs.
 #[cfg(feature = "blob")]
-pub(crate) fn table_prefix(table: &str, case: TableCase) -> String {
-    escaped(&case.canonical_table_name(table))
+pub(crate) fn blob_prefix_of_table(table: &str, case: TableCase) -> String {
+    escape_segment(&case.canonical_table_name(table))
 }
 
 /// Returns the row whose table and keys are in a blob's name. Returns `None` if the name has another form. If
@@ -90,7 +90,7 @@ pub(crate) fn is_blob_name_of_row(name: &str, owner: RowAt<'_>, case: TableCase)
 
 /// Escapes a string as one segment of a name. Keeps `a` to `z`, digits, `_`, `-`, `@` and an inner `.`. Writes
 /// `A` as `!a`, any other byte as `=` and two hex digits, and the empty string as `=`.
-pub(crate) fn escaped(text: &str) -> String {
+pub(crate) fn escape_segment(text: &str) -> String {
     let mut segment = String::new();
     for (at, character) in text.char_indices() {
         let is_inner = at > 0 && at + 1 < text.len();
@@ -136,7 +136,7 @@ fn unescaped(segment: &str) -> Option<String> {
     }
     let text = String::from_utf8(bytes).ok()?;
     // Each string has a single escaped form, so two names never have the same owner.
-    (!text.is_empty() && escaped(&text) == segment).then_some(text)
+    (!text.is_empty() && escape_segment(&text) == segment).then_some(text)
 }
 
 #[cfg(test)]

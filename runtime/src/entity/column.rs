@@ -231,7 +231,7 @@ impl<E, F, K> Column<E, F, K> {
     {
         match self.check_slot_exists().and_then(|()| K::operand(value)) {
             Ok(value) => Predicate::new(Filter::compare(self.name(), comparison, value)),
-            Err(invalid) => self.refused(comparison, invalid),
+            Err(invalid) => self.impossible_condition(comparison, invalid),
         }
     }
 
@@ -242,12 +242,16 @@ impl<E, F, K> Column<E, F, K> {
     {
         match self.check_slot_exists().and_then(|()| K::equal(&self.name, value)) {
             Ok(filter) => Predicate::new(filter),
-            Err(invalid) => self.refused(Comparison::Eq, invalid),
+            Err(invalid) => self.impossible_condition(Comparison::Eq, invalid),
         }
     }
 
     /// Returns the condition for a comparison that is impossible for every property, for the reason `invalid`.
-    pub(super) fn refused(&self, comparison: Comparison, invalid: InvalidValue) -> Predicate<E> {
+    pub(super) fn impossible_condition(
+        &self,
+        comparison: Comparison,
+        invalid: InvalidValue,
+    ) -> Predicate<E> {
         Predicate::of_unstorable_value(self.name.clone(), comparison, invalid)
     }
 

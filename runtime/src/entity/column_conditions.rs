@@ -34,7 +34,7 @@ impl<E, F, K> Column<E, F, K> {
     {
         match self.check_slot_exists() {
             Ok(()) => Predicate::new(Filter::starts_with(self.name(), prefix.prefix())),
-            Err(invalid) => self.refused(Comparison::Ge, invalid),
+            Err(invalid) => self.impossible_condition(Comparison::Ge, invalid),
         }
     }
 
@@ -64,7 +64,7 @@ impl<E, F, K> Column<E, F, K> {
             Bound::Excluded(value) => Some(self.compare(Comparison::Lt, value)),
             Bound::Unbounded => None,
         };
-        Predicate::all(lower.into_iter().chain(upper))
+        Predicate::all_of(lower.into_iter().chain(upper))
     }
 
     /// Requires that the property equals one of the values. Without values, no row meets the condition.
@@ -87,7 +87,7 @@ impl<E, F, K> Column<E, F, K> {
         K: EqComparable<F>,
         V: Input<K::Operand>,
     {
-        Predicate::any(values.into_iter().map(|value| self.equal(value.input())))
+        Predicate::any_of(values.into_iter().map(|value| self.equal(value.input())))
     }
 }
 
@@ -108,7 +108,7 @@ impl<E, T: EdmValue, K: Comparable<Option<T>>> Column<E, Option<T>, K> {
     pub fn is_some(self) -> Predicate<E> {
         match self.check_slot_exists() {
             Ok(()) => Predicate::new(presence(self.name(), T::EDM)),
-            Err(invalid) => self.refused(Comparison::Eq, invalid),
+            Err(invalid) => self.impossible_condition(Comparison::Eq, invalid),
         }
     }
 

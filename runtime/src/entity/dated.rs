@@ -75,7 +75,7 @@ impl DatedTables {
     /// # Errors
     ///
     /// Fails outside the years 1 to 9999.
-    pub(crate) fn name_of(&self, period: Period) -> Result<String, InvalidValue> {
+    pub(crate) fn name_of_period(&self, period: Period) -> Result<String, InvalidValue> {
         let mut name = self.prefix.to_owned();
         encode_ticks_in_form(period.start, self.form, &mut name)?;
         Ok(name)
@@ -83,7 +83,7 @@ impl DatedTables {
 
     /// Returns the digits at the end of a period's table name. Fails if the date form cannot represent the start
     /// of the period.
-    pub(crate) fn digits_of(&self, period: Period) -> Result<String, InvalidValue> {
+    pub(crate) fn digits_of_period(&self, period: Period) -> Result<String, InvalidValue> {
         let mut digits = String::new();
         encode_ticks_in_form(period.start, self.form, &mut digits)?;
         Ok(digits)
@@ -253,10 +253,10 @@ mod tests {
         ] {
             let tables = tables(form);
             let period = tables.period_at(time);
-            assert_eq!(tables.name_of(period).unwrap(), name);
+            assert_eq!(tables.name_of_period(period).unwrap(), name);
             assert_eq!(tables.period_of(name, TableCase::Insensitive), Some(period));
             let after = tables.period_after(period).unwrap();
-            assert_eq!(tables.name_of(after).unwrap(), next);
+            assert_eq!(tables.name_of_period(after).unwrap(), next);
             assert_eq!(tables.period_before(after), Some(period));
         }
     }
@@ -301,8 +301,8 @@ mod tests {
         let (from, until) = (datetime!(2014-07-30 12:00 UTC), datetime!(2014-08-01 00:00 UTC));
         let window = TimeWindow { from: ticks(from), until: ticks(until), is_time: false };
         let (first, last) = days.first_and_last_period_in(window).unwrap();
-        assert_eq!(days.name_of(first).unwrap(), "Logs20140730");
-        assert_eq!(days.name_of(last).unwrap(), "Logs20140731");
+        assert_eq!(days.name_of_period(first).unwrap(), "Logs20140730");
+        assert_eq!(days.name_of_period(last).unwrap(), "Logs20140731");
         assert!(!days.has_whole_periods(window));
         assert_eq!(
             days.first_and_last_period_in(TimeWindow { until: window.from, ..window }),

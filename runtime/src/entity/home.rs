@@ -22,7 +22,7 @@ pub(crate) fn table_of_path(access: &Access, schema: &Schema) -> Result<Cow<'sta
     access.checked_keys()?;
     match access.window.filter(|window| window.is_time) {
         Some(window) => dated
-            .name_of(dated.period_at(window.from))
+            .name_of_period(dated.period_at(window.from))
             .map(Cow::Owned)
             .map_err(|invalid| invalid.into_write_error(dated.property)),
         None => Err(unspecified_dated_table_error(dated)),
@@ -33,7 +33,7 @@ pub(crate) fn table_of_path(access: &Access, schema: &Schema) -> Result<Cow<'sta
 /// building the entity's row fails for such a time.
 pub fn home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'static, str> {
     let name = schema.dated.zip(time.ok()).and_then(|(dated, time)| {
-        let name = dated.name_of(dated.period_at(time));
+        let name = dated.name_of_period(dated.period_at(time));
         name.ok()
     });
     name.map_or(Cow::Borrowed(schema.table), Cow::Owned)

@@ -21,7 +21,7 @@ impl BackgroundWork {
     }
 
     /// Creates a handle to work that has finished with `result`.
-    pub(crate) fn finished(result: Result<()>) -> Self {
+    pub(crate) fn from_result(result: Result<()>) -> Self {
         match result {
             Ok(()) => Self::default(),
             // Every call of `wait` returns the error of work that failed at once.

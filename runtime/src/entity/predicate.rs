@@ -43,12 +43,12 @@ impl<E> Predicate<E> {
     }
 
     /// Combines conditions with `and`. Without conditions, every row meets the result.
-    pub(super) fn all(conditions: impl Iterator<Item = Self>) -> Self {
+    pub(super) fn all_of(conditions: impl Iterator<Item = Self>) -> Self {
         Self::join_all(conditions, Filter::all)
     }
 
     /// Combines conditions with `or`. Without conditions, no row meets the result.
-    pub(super) fn any(conditions: impl Iterator<Item = Self>) -> Self {
+    pub(super) fn any_of(conditions: impl Iterator<Item = Self>) -> Self {
         Self::join_all(conditions, Filter::any)
     }
 

@@ -343,7 +343,7 @@ impl Schema {
     /// # Errors
     ///
     /// Fails with `is_decode` if the discriminator is not a String, and with `is_corrupt` for a damaged row.
-    pub fn recognize(&'static self, row: &Row, family: &'static Family) -> Result<Recognition> {
+    pub fn recognize_as(&'static self, row: &Row, family: &'static Family) -> Result<Recognition> {
         let version = match self.row_kind_of(row, Some(family))? {
             RowKind::Primary(version) if family.kind == FamilyKind::Primary => version,
             RowKind::Copy(found, version)

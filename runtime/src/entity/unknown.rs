@@ -87,7 +87,7 @@ impl Schema {
     /// # Errors
     ///
     /// Fails with `is_corrupt` for a damaged row.
-    pub(crate) fn unknown_of(&'static self, primary: &Row) -> Result<UnknownProperties> {
+    pub(crate) fn unknown_properties_of(&'static self, primary: &Row) -> Result<UnknownProperties> {
         let mut unknown = Vec::new();
         if self.drops_unknown {
             return Ok(UnknownProperties(unknown));

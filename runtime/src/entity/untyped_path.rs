@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::{Range, dated::TimeWindow};
 use crate::{
     access::{KeyFault, Keys, RowKeys},
-    edm::{EdmCow, Input, InvalidValue, Side, Ticks, ValueRef},
+    edm::{EdmCow, Input, InvalidValue, OutOfRangeSide, Ticks, ValueRef},
     error::Result,
     filter::BlindValue,
     key::{
@@ -148,7 +148,7 @@ pub struct PathDraft {
 }
 
 /// The positions of a part's values at the lower and the upper bound of a range of texts.
-const ASCENDING: (Side, Side) = (Side::Below, Side::Above);
+const ASCENDING: (OutOfRangeSide, OutOfRangeSide) = (OutOfRangeSide::Below, OutOfRangeSide::Above);
 
 /// Bounds of one part of the RowKey, as texts of that part.
 #[derive(Debug, Clone)]
@@ -404,7 +404,7 @@ impl PathDraft {
         mut self,
         part: usize,
         (lower, upper): (Bound<T>, Bound<T>),
-        (before, behind): (Side, Side),
+        (before, behind): (OutOfRangeSide, OutOfRangeSide),
         encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
         let lower = self.encode_bound(part, lower, before, &encode);
@@ -423,7 +423,7 @@ impl PathDraft {
         &mut self,
         part: usize,
         bound: Bound<T>,
-        open: Side,
+        open: OutOfRangeSide,
         encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Option<Bound<String>> {
         let (template, at) = self.template_of_part(part);
@@ -447,7 +447,7 @@ impl PathDraft {
     }
 
     /// Sets bounds on a part in the form `{f:06}`.
-    pub fn between_width<T, E, V, const LAST: bool>(
+    pub fn between_zero_padded<T, E, V, const LAST: bool>(
         self,
         part: usize,
         range: impl RangeInput<T, LAST>,
@@ -483,7 +483,7 @@ impl PathDraft {
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Range<E, V> {
         let (lower, upper) = range.bounds();
-        let sides = (Side::Above, Side::Below);
+        let sides = (OutOfRangeSide::Above, OutOfRangeSide::Below);
         Range::from_path_draft(self.bound_part(part, (upper, lower), sides, encode))
     }
 

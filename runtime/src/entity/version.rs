@@ -35,7 +35,7 @@ impl<Old, New: TryFrom<Old, Error: Into<BoxError>>> UpgradeFrom<Old> for New {
 /// # Errors
 ///
 /// Fails with `is_decode` if the row does not fit its version, or if the conversion fails.
-pub fn upgrade_older<Old: TableEntity, New: TableEntity>(
+pub fn read_and_upgrade_older<Old: TableEntity, New: TableEntity>(
     row: &Row,
     family: &str,
     version: u32,
@@ -155,7 +155,7 @@ fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static Family) -> Result
     match family.kind {
         FamilyKind::Primary => {
             // Full copies also contain the stored primary's properties that no field declares.
-            let unknown = E::SCHEMA.unknown_of(row)?;
+            let unknown = E::SCHEMA.unknown_properties_of(row)?;
             unknown.added_to_copies(entity.rows_with(row.clone())?)
         }
         // A copy has other keys than its primary, so the primary is built from the entity.
@@ -196,7 +196,7 @@ fn other_version(
     row: &Row,
     family: &'static Family,
 ) -> Result<Option<u32>> {
-    Ok(match schema.recognize(row, family)? {
+    Ok(match schema.recognize_as(row, family)? {
         Recognition::Version(version) => Some(version),
         _ => None,
     })

@@ -110,13 +110,13 @@ impl Error {
 
     /// Adds that the key store withheld the key, as for a missing permission: the key may still exist.
     #[cfg(feature = "keyvault")]
-    pub(crate) fn of_withheld_key(mut self) -> Self {
+    pub(crate) fn with_key_withheld(mut self) -> Self {
         self.0.is_key_withheld = true;
         self
     }
 
     /// Creates the `Rejected` of the user's own code, which did not accept `what` for that reason.
-    pub(crate) fn rejected(what: &str, reason: BoxError) -> Self {
+    pub(crate) fn rejected_by_user_code(what: &str, reason: BoxError) -> Self {
         let message = format!("{what} was not accepted: {reason}");
         Self::new(ErrorKind::Rejected, message).with_source(reason)
     }
@@ -419,7 +419,7 @@ impl Error {
         self.0.seal
     }
 
-    /// Returns whether the error was made with [`of_withheld_key`](Self::of_withheld_key).
+    /// Returns whether the error was made with [`with_key_withheld`](Self::with_key_withheld).
     pub(crate) fn is_key_withheld(&self) -> bool {
         self.0.is_key_withheld
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    edm::{KeyOnlyValue, Side, Ticks, Value},
+    edm::{KeyOnlyValue, OutOfRangeSide, Ticks, Value},
     key::text_successor,
 };
 
@@ -57,14 +57,14 @@ impl Comparison {
 
     /// Returns whether `value <comparison> literal` is true for every value that a property can
     /// hold, if the literal is out of their range: below or above it, as `side` says.
-    pub(crate) const fn holds_for_out_of_range(self, side: Side) -> bool {
+    pub(crate) const fn holds_for_out_of_range(self, side: OutOfRangeSide) -> bool {
         match (self, side) {
             (Self::Ne, _)
-            | (Self::Lt | Self::Le, Side::Above)
-            | (Self::Gt | Self::Ge, Side::Below) => true,
+            | (Self::Lt | Self::Le, OutOfRangeSide::Above)
+            | (Self::Gt | Self::Ge, OutOfRangeSide::Below) => true,
             (Self::Eq, _)
-            | (Self::Gt | Self::Ge, Side::Above)
-            | (Self::Lt | Self::Le, Side::Below) => false,
+            | (Self::Gt | Self::Ge, OutOfRangeSide::Above)
+            | (Self::Lt | Self::Le, OutOfRangeSide::Below) => false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Implements the traits of key parts for integers and `bool`.
 
 use super::{Descending, FixedWidth, KeyPart, Ordered};
-use crate::edm::{InvalidValue, Side};
+use crate::edm::{InvalidValue, OutOfRangeSide};
 
 /// Parses a zero-padded number. Fails on every text that [`push_padded`] does not write for the
 /// type and width.
@@ -79,9 +79,9 @@ macro_rules! integers {
             }
 
             impl FixedWidth for $type {
-                fn encode_width(&self, width: usize, out: &mut String) -> Result<(), InvalidValue> {
+                fn encode_zero_padded(&self, width: usize, out: &mut String) -> Result<(), InvalidValue> {
                     let number = u64::try_from(*self).map_err(|_| {
-                        InvalidValue::out_of_range(Side::Below, format!(
+                        InvalidValue::out_of_range(OutOfRangeSide::Below, format!(
                             "{self} is negative, and a part of fixed width holds no sign; \
                              write the part without a width for an order-preserving form"
                         ))
@@ -89,7 +89,7 @@ macro_rules! integers {
                     let from = out.len();
                     push_padded(number, width, out);
                     if out.len() - from > width {
-                        return Err(InvalidValue::out_of_range(Side::Above, format!(
+                        return Err(InvalidValue::out_of_range(OutOfRangeSide::Above, format!(
                             "{self} has more than the {width} digits of its key part"
                         )));
                     }

@@ -38,7 +38,7 @@ pub use order::{decode_sort_key, encode_sort_key};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
 pub(crate) use successor::text_successor;
-pub(crate) use template::table_beside;
+pub(crate) use template::table_given_primary_table;
 pub use template::{
     DecodeText, EncodeValue, Family, FamilyKind, Form, LeftOutStruct, PartCodec, Segment, Template,
     TemplatePart,

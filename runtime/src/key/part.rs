@@ -62,7 +62,7 @@ pub trait FixedWidth: KeyPart {
     /// # Errors
     ///
     /// Fails for a negative value and for one of more than `width` digits.
-    fn encode_width(&self, width: usize, out: &mut String) -> Result<(), InvalidValue>;
+    fn encode_zero_padded(&self, width: usize, out: &mut String) -> Result<(), InvalidValue>;
 
     /// Reads the value from its zero-padded digits.
     ///

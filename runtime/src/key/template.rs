@@ -165,7 +165,10 @@ pub struct Family {
 /// table that the index or list declares; without one, the rows are in `primary_table` too. If
 /// `declared` is a template, such as `Towns{at:%Y%m%d}`, the table's name ends with the digits that
 /// end the name of the primaries' table. If `primary_table` is a template too, returns `declared`.
-pub(crate) fn table_beside<'t>(declared: Option<&'t str>, primary_table: &'t str) -> Cow<'t, str> {
+pub(crate) fn table_given_primary_table<'t>(
+    declared: Option<&'t str>,
+    primary_table: &'t str,
+) -> Cow<'t, str> {
     let Some(declared) = declared else { return Cow::Borrowed(primary_table) };
     match declared.split_once('{') {
         // The template of primaries covers all of their tables, and the template of their copies does too.
@@ -182,8 +185,8 @@ pub(crate) fn table_beside<'t>(declared: Option<&'t str>, primary_table: &'t str
 
 impl Family {
     /// Returns the table that holds the row family's rows if their primaries are in `primary_table`.
-    pub(crate) fn table_beside<'t>(&self, primary_table: &'t str) -> Cow<'t, str> {
-        table_beside(self.table, primary_table)
+    pub(crate) fn table_given_primary_table<'t>(&self, primary_table: &'t str) -> Cow<'t, str> {
+        table_given_primary_table(self.table, primary_table)
     }
 
     /// Returns whether the row family has dated tables of its own: one for each dated table of the

@@ -66,11 +66,11 @@ impl Template {
 /// };
 ///
 /// let mut key = KeyWriter::new(&EMPLOYEE, "RowKey");
-/// key.part(|out| 223_u32.encode_width(6, out))?;
+/// key.part(|out| 223_u32.encode_zero_padded(6, out))?;
 /// assert_eq!(key.finish()?, "empid_000223");
 ///
 /// let mut key = KeyWriter::new(&EMPLOYEE, "RowKey");
-/// assert!(key.part(|out| 1_000_000_u32.encode_width(6, out)).unwrap_err().is_invalid());
+/// assert!(key.part(|out| 1_000_000_u32.encode_zero_padded(6, out)).unwrap_err().is_invalid());
 /// # Ok::<(), entable::Error>(())
 /// ```
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl KeyWriter {
     /// [`finish`](Self::finish).
     #[doc(hidden)]
     #[inline]
-    pub fn put_width<T>(
+    pub fn put_zero_padded<T>(
         &mut self,
         value: &T,
         width: usize,

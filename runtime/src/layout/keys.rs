@@ -1,7 +1,7 @@
 //! Compares the templates of keys.
 
 use super::{
-    shape::{EntityShape, KeyTemplateShape, Piece, RowsShape, split_template},
+    shape::{EntityShape, KeyTemplateShape, RowsShape, TemplatePiece, split_template},
     types::writes_other_key,
 };
 use crate::key::FamilyKind;
@@ -51,8 +51,8 @@ impl OldAndNewEntity<'_> {
             match (was, is) {
                 (was, is) if was == is => {}
                 (
-                    Piece::Part { field: was, form: old_form },
-                    Piece::Part { field: is, form: new_form },
+                    TemplatePiece::Part { field: was, form: old_form },
+                    TemplatePiece::Part { field: is, form: new_form },
                 ) if old_form == new_form
                     // A token depends on the field's name.
                     && new_form != "hmac"

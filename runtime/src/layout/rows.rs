@@ -4,7 +4,7 @@
 use super::{
     keys::{KeyChange, OldAndNewEntity, primary_rows},
     needs::{EntityTypeChanges, Needs, UPGRADE},
-    shape::{EntityShape, Piece, RowsShape, split_template},
+    shape::{EntityShape, RowsShape, TemplatePiece, split_template},
 };
 use crate::key::FamilyKind;
 
@@ -151,7 +151,7 @@ fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
         false => ("RowKey", &rows.row),
     };
     match split_template(&shape.template).next() {
-        Some(Piece::Literal(prefix)) => {
+        Some(TemplatePiece::Literal(prefix)) => {
             format!("delete the rows of table `{table}` whose {key} begins with `{prefix}`")
         }
         _ => format!("delete its rows from table `{table}`"),

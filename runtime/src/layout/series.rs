@@ -5,7 +5,7 @@ use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs, REENCRYPT, UPGRADE},
     properties::compare_property,
-    shape::{EntityShape, PropertyShape, SeriesShape, Slot},
+    shape::{EntityShape, PropertyShape, SeriesShape, SlotOrPiece},
 };
 
 pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
@@ -45,8 +45,12 @@ fn series_noun(series: &SeriesShape) -> String {
 }
 
 /// Reports a separate property that is now a slot or a piece.
-fn report_property_as_slot(was: &PropertyShape, slot: &Slot<'_>, changes: &mut EntityTypeChanges) {
-    let Slot { series, at } = slot;
+fn report_property_as_slot(
+    was: &PropertyShape,
+    slot: &SlotOrPiece<'_>,
+    changes: &mut EntityTypeChanges,
+) {
+    let SlotOrPiece { series, at } = slot;
     let kind = if series.is_split { "piece" } else { "slot" };
     let what =
         format!("property `{}` is now {kind} {} of {}", was.name, at + 1, series_noun(series));

@@ -115,7 +115,7 @@ pub(super) struct SeriesShape {
 }
 
 /// A property that a series or a split field stores.
-pub(super) struct Slot<'s> {
+pub(super) struct SlotOrPiece<'s> {
     pub(super) series: &'s SeriesShape,
     /// The slot or piece, counted from 0.
     pub(super) at: usize,
@@ -260,8 +260,8 @@ impl KeyTemplateShape {
     /// Returns the field and the form of each of the template's parts, in order.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
         split_template(&self.template).filter_map(|piece| match piece {
-            Piece::Part { field, form } => Some((field, form)),
-            Piece::Literal(_) => None,
+            TemplatePiece::Part { field, form } => Some((field, form)),
+            TemplatePiece::Literal(_) => None,
         })
     }
 }
@@ -288,10 +288,10 @@ impl EntityShape {
     }
 
     /// Finds the slot or piece that is stored as the property `name`.
-    pub(super) fn find_slot(&self, name: &str) -> Option<Slot<'_>> {
+    pub(super) fn find_slot(&self, name: &str) -> Option<SlotOrPiece<'_>> {
         self.series.iter().find_map(|series| {
             let at = series.property_names().position(|slot| slot == name)?;
-            Some(Slot { series, at })
+            Some(SlotOrPiece { series, at })
         })
     }
 
@@ -391,26 +391,26 @@ impl SeriesShape {
 
 /// A piece of a template's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'t> {
+pub(super) enum TemplatePiece<'t> {
     Literal(&'t str),
     Part { field: &'t str, form: &'t str },
 }
 
 /// Splits a template's text into literals and parts. Takes every text in braces for a part, also in
 /// a literal: keys are not expected to contain braces.
-pub(super) fn split_template(template: &str) -> impl Iterator<Item = Piece<'_>> {
+pub(super) fn split_template(template: &str) -> impl Iterator<Item = TemplatePiece<'_>> {
     let mut rest = template;
     std::iter::from_fn(move || {
         if let Some((part, after)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
             rest = after;
             let (field, form) = part.split_once(':').unwrap_or((part, ""));
-            return Some(Piece::Part { field, form });
+            return Some(TemplatePiece::Part { field, form });
         }
         let end =
             rest.char_indices().skip(1).find(|(_, c)| *c == '{').map_or(rest.len(), |(at, _)| at);
         let (literal, after) = rest.split_at(end);
         rest = after;
-        (!literal.is_empty()).then_some(Piece::Literal(literal))
+        (!literal.is_empty()).then_some(TemplatePiece::Literal(literal))
     })
 }
 

@@ -4,7 +4,7 @@
 use super::{
     keys::OldAndNewEntity,
     needs::{EntityTypeChanges, Needs},
-    shape::{BlobFieldShape, EntityShape, KeyTemplateShape, Piece, split_template},
+    shape::{BlobFieldShape, EntityShape, KeyTemplateShape, TemplatePiece, split_template},
 };
 
 /// The name of dated tables: the text before the period, and the period's form.
@@ -18,8 +18,8 @@ fn dated_name(entity: &EntityShape) -> Option<DatedName<'_>> {
     let mut name = DatedName { prefix: "", form: "" };
     for piece in split_template(&entity.table) {
         match piece {
-            Piece::Literal(prefix) => name.prefix = prefix,
-            Piece::Part { form, .. } => name.form = form,
+            TemplatePiece::Literal(prefix) => name.prefix = prefix,
+            TemplatePiece::Part { form, .. } => name.form = form,
         }
     }
     Some(name)

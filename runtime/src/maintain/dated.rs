@@ -18,7 +18,7 @@ use crate::{
     key::{DatePart, Family},
     limits::DATED_TABLES,
     store::dated::{
-        Floor, create_table_with_copies, name_of, raise_floor, read_floor,
+        DatedTableFloor, create_table_with_copies, name_of_period, raise_floor, read_floor,
         read_floor_creating_table,
     },
     table::{Table, every_table::dated_tables_among_names, job::run_when_awaited},
@@ -70,11 +70,11 @@ impl<E> CreateTables<E> {
     /// let logins: Table<Login> = Client::memory().table();
     /// let years = date!(1990-01-01)..date!(2020-01-01);
     /// assert!(logins.create_between(years.clone()).await.unwrap_err().is_invalid());
-    /// assert_eq!(logins.create_between(years).many_tables().await?, 10_957);
+    /// assert_eq!(logins.create_between(years).allow_many_tables().await?, 10_957);
     /// # Ok::<(), Error>(()) })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn many_tables(self) -> Self {
+    pub fn allow_many_tables(self) -> Self {
         Self { allows_many: true, ..self }
     }
 }
@@ -87,7 +87,7 @@ impl<E: TableEntity> CreateTables<E> {
         let count = dated.count_periods(first, last);
         if count > DATED_TABLES && !self.allows_many {
             let message = format!(
-                "the window has {count} tables of `{}`, and at most {DATED_TABLES} are created at a time: give a smaller window, or call `many_tables()`",
+                "the window has {count} tables of `{}`, and at most {DATED_TABLES} are created at a time: give a smaller window, or call `allow_many_tables()`",
                 dated.template
             );
             return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
@@ -97,7 +97,7 @@ impl<E: TableEntity> CreateTables<E> {
         let floor = read_floor(store, dated).await?;
         let periods = std::iter::successors(Some(first), |period| dated.period_after(*period));
         let names = periods.take_while(|period| *period <= last).filter_map(|period| {
-            let name = name_of(dated, period);
+            let name = name_of_period(dated, period);
             let is_below = |name: &String| {
                 name.get(dated.prefix.len()..).is_some_and(|digits| floor.refuses_period(digits))
             };
@@ -122,7 +122,7 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_invalid` for an entity without dated tables, a window that ends before it begins, a window of
-    /// more than 10,000 tables unless [`many_tables`](CreateTables::many_tables) allows it, and a time that table
+    /// more than 10,000 tables unless [`allow_many_tables`](CreateTables::allow_many_tables) allows it, and a time that table
     /// names cannot represent.
     ///
     /// ```
@@ -240,7 +240,7 @@ impl<E: TableEntity> Table<E> {
         &self,
         dated: &'static DatedTables,
         floor_period: Period,
-        floor: Floor,
+        floor: DatedTableFloor,
     ) -> Result<Dropped> {
         let client = self.client();
         // Raise the floor before listing the tables: a writer that creates one later then finds the floor.

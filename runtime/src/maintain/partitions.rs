@@ -26,7 +26,7 @@ pub struct PartitionScan {
     client: Client,
     table: String,
     top: usize,
-    most_requests: u64,
+    max_requests: u64,
     on_progress: Listener<PartitionProgress>,
 }
 
@@ -80,7 +80,7 @@ pub struct PartitionReport {
     /// Requests that were sent.
     pub requests: u64,
     /// Whether the whole table was read. `false` if the scan ended at its
-    /// [limit of requests](PartitionScan::most_requests). Its last partition may then be larger than reported.
+    /// [limit of requests](PartitionScan::max_requests). Its last partition may then be larger than reported.
     pub is_whole: bool,
 }
 
@@ -126,7 +126,7 @@ impl Client {
             client: self.clone(),
             table: table.into(),
             top: DEFAULT_TOP,
-            most_requests: u64::MAX,
+            max_requests: u64::MAX,
             on_progress: Listener::without_callback(),
         }
     }
@@ -150,13 +150,13 @@ impl PartitionScan {
     /// # for id in 0..1001 {
     /// #     staff.insert(&DynamicEntity::new("Sales", format!("empid_{id:06}"))).await?;
     /// # }
-    /// let report = client.partition_report("Staff").most_requests(1).await?;
+    /// let report = client.partition_report("Staff").max_requests(1).await?;
     /// assert_eq!((report.rows, report.is_whole), (1000, false));
     /// # Ok::<(), Error>(()) })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn most_requests(self, requests: u64) -> Self {
-        Self { most_requests: requests, ..self }
+    pub fn max_requests(self, requests: u64) -> Self {
+        Self { max_requests: requests, ..self }
     }
 
     /// Calls `report` after every page.
@@ -182,7 +182,7 @@ impl PartitionScan {
                 progress.bytes += bytes;
             }
             self.on_progress.notify_callback(|| progress);
-            if progress.requests >= self.most_requests {
+            if progress.requests >= self.max_requests {
                 break;
             }
         }

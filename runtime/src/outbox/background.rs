@@ -66,7 +66,9 @@ impl Future for AwaitedWork {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let Some((running, work)) = &mut self.0 else { return Poll::Ready(Err(left_to_worker())) };
+        let Some((running, work)) = &mut self.0 else {
+            return Poll::Ready(Err(left_to_worker_error()));
+        };
         let done = ready!(work.as_mut().poll(context));
         running.0.pause_if_throttled(&done);
         // Taken out, to keep `drop` from spawning completed work.
@@ -94,11 +96,11 @@ impl BackgroundTasks {
         work: BoxFuture<'static, Result<()>>,
     ) -> BackgroundWork {
         if most == 0 || self.state.is_paused() {
-            return BackgroundWork::finished(Err(left_to_worker()));
+            return BackgroundWork::from_result(Err(left_to_worker_error()));
         }
         self.state.running.fetch_add(1, Ordering::SeqCst);
         let running = CountedTask(self.state.clone());
-        BackgroundWork::finished(AwaitedWork(Some((running, work))).await)
+        BackgroundWork::from_result(AwaitedWork(Some((running, work))).await)
     }
 
     /// Spawns the work if fewer than `most` tasks are running. Otherwise, during a pause, or outside a runtime, leaves
@@ -109,12 +111,12 @@ impl BackgroundTasks {
         work: BoxFuture<'static, Result<()>>,
     ) -> BackgroundWork {
         let Some((running, runtime)) = self.count_new_task(most) else {
-            return BackgroundWork::finished(Err(left_to_worker()));
+            return BackgroundWork::from_result(Err(left_to_worker_error()));
         };
         let task = runtime.spawn(running.count_while_running(work));
         BackgroundWork::from_work(
             // A task that was aborted with its runtime also leaves the work to a worker.
-            async move { task.await.unwrap_or_else(|_| Err(left_to_worker())) },
+            async move { task.await.unwrap_or_else(|_| Err(left_to_worker_error())) },
         )
     }
 
@@ -166,7 +168,7 @@ impl TaskCounter {
     }
 }
 
-pub(super) fn left_to_worker() -> Error {
+pub(super) fn left_to_worker_error() -> Error {
     let message = "the copies in other partitions were left to a worker";
     Error::new(ErrorKind::Contended, message)
 }

@@ -81,7 +81,7 @@ impl BlobUploads {
         let writes = self.lock_writes();
         let deadlines = writes.iter().map(|write| &write.deadline);
         deadlines.fold(None, |first: Option<Deadline>, next| {
-            Deadline::earlier(first.as_ref(), Some(next))
+            Deadline::earlier_of(first.as_ref(), Some(next))
         })
     }
 

@@ -40,7 +40,7 @@ impl BlockingClaim {
     /// Marks the claim dead if it was left by a dropped or failed write of this client, or by an earlier run of this
     /// writer. Returns `true` if the claim is no longer alive. Returns `false` if its writer may still be working, or
     /// if the mark may not have been written.
-    pub(crate) async fn end_if_left(&self, outbox: &Outbox) -> Result<bool> {
+    pub(crate) async fn mark_dead_if_left(&self, outbox: &Outbox) -> Result<bool> {
         let Some(row) = self.left_row(outbox).await? else { return Ok(false) };
         match row.mark_dead(&outbox.store).await {
             Ok(()) => {}

@@ -1,6 +1,6 @@
 //! Builds changes and effects whose keys may need blind tokens, before they are committed.
 
-use super::{state::Outbox, unreadable::confirm_old_copies};
+use super::{state::Outbox, unreadable::drop_copies_of_other_owners};
 use crate::{
     entity::Schema,
     error::Result,
@@ -80,7 +80,7 @@ pub(crate) async fn plan_effect(
     let effect = outbox.store.run_with_index_keys(tokens, plan).await?;
     match effect.is_old_unconfirmed {
         // Boxed because it is rare, and the future of every commit would reserve space for it.
-        true => Box::pin(confirm_old_copies(outbox, table, effect)).await,
+        true => Box::pin(drop_copies_of_other_owners(outbox, table, effect)).await,
         false => Ok(effect),
     }
 }

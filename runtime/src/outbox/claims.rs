@@ -6,13 +6,13 @@ use futures_util::future::join_all;
 use super::{
     blocking_claim::{BlockingClaim, OutlastingClaims, SharedBlockingClaim},
     deadline::WriteDeadline,
-    expired::{ExpiredHolder, ExpiredRowsInTheWay, InTheWay, find_in_the_way},
+    expired::{EntityInTheWay, ExpiredHolder, ExpiredRowsInTheWay, read_entity_in_the_way},
     fast_path::FastPath,
-    keys::{ReleasedKey, WantedKey},
+    keys::{ReleasedUniqueKey, WantedUniqueKey},
     left_claims::{ClaimLeftOnDrop, ClaimRow},
     occupied_key::{OccupiedKey, OccupiedKeyAction},
     registration::record_outbox_rows,
-    reservation::resolve_reservation,
+    reservation::settle_reservation,
     state::Outbox,
 };
 use crate::{
@@ -22,8 +22,9 @@ use crate::{
     error::{Error, ErrorKind, Result},
     guard::{Guard, Mutation},
     plan::outbox::{
-        ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
-        is_claim_alive, reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
+        ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner,
+        id_of_reserving_claim, insert_claim, is_claim_alive, reservation_row, reserve_existing,
+        row_with_written_etag,
     },
     queue::later_time,
     row::{ETag, Row},
@@ -43,7 +44,7 @@ pub(crate) struct ClaimWithReservations {
     reserved: Vec<ReservedKey>,
     /// Keys in the claim row that were not reserved.
     refused: Vec<RefusedKey>,
-    released_keys: Vec<ReleasedKey>,
+    released_unique_keys: Vec<ReleasedUniqueKey>,
     deadline: WriteDeadline,
     /// Whether a reservation whose answer was lost may still be carried out.
     may_reserve_later: bool,
@@ -52,7 +53,7 @@ pub(crate) struct ClaimWithReservations {
 /// A key that is or may be reserved.
 #[derive(Debug)]
 struct ReservedKey {
-    wanted: WantedKey,
+    wanted: WantedUniqueKey,
     /// The reservation, or `None` after a lost answer.
     row: Option<Row>,
 }
@@ -60,7 +61,7 @@ struct ReservedKey {
 /// A key that was not reserved, and why.
 #[derive(Debug)]
 struct RefusedKey {
-    wanted: WantedKey,
+    wanted: WantedUniqueKey,
     error: Error,
     /// Whether another attempt under this claim row would also be refused.
     is_final: bool,
@@ -104,7 +105,7 @@ impl ClaimWithReservations {
     ///
     /// The caller passes `kept` if it will send the transaction again without the change that was refused. The
     /// function then continues with the claims in `kept`, and puts claims into it if a key cannot be reserved.
-    pub(crate) async fn reserve_keys(
+    pub(crate) async fn reserve_unique_keys(
         outbox: &Outbox,
         table: &str,
         fast_path: &mut FastPath,
@@ -119,9 +120,10 @@ impl ClaimWithReservations {
             return Ok(None);
         }
         check_wanted_keys(outbox, table, &partition_key, &wanted_keys)?;
-        let mut released_keys = fast_path.released_keys(table, &partition_key);
+        let mut released_unique_keys = fast_path.released_unique_keys(table, &partition_key);
         let moving_from = policy.moving_from.cloned();
-        released_keys.extend(moving_from.map(|primary| ReleasedKey { primary, address: None }));
+        released_unique_keys
+            .extend(moving_from.map(|primary| ReleasedUniqueKey { primary, address: None }));
         let earlier = match kept.as_deref_mut().and_then(Option::take) {
             Some(earlier) => earlier.narrow_to_keys(outbox, &wanted_keys).await,
             None => None,
@@ -130,16 +132,16 @@ impl ClaimWithReservations {
             Some(earlier) => earlier,
             None => Self::insert_claim(outbox, table, partition_key, &wanted_keys).await?,
         };
-        claims.released_keys = released_keys;
+        claims.released_unique_keys = released_unique_keys;
         match claims.reserve_all_keys(outbox, fast_path, wanted_keys, policy).await {
             Ok(()) => Ok(Some(claims)),
             Err(error) => {
                 match kept {
-                    Some(kept) if claims.may_go_on() && claims.is_refused(&error) => {
+                    Some(kept) if claims.may_send_again() && claims.is_final_for_claim(&error) => {
                         *kept = Some(claims);
                     }
                     // The transaction was not sent and can no longer arrive.
-                    _ => claims.release_keys(outbox, true).await,
+                    _ => claims.release_unique_keys(outbox, true).await,
                 }
                 Err(error)
             }
@@ -151,7 +153,7 @@ impl ClaimWithReservations {
         outbox: &Outbox,
         table: &str,
         partition_key: String,
-        wanted_keys: &[WantedKey],
+        wanted_keys: &[WantedUniqueKey],
     ) -> Result<Self> {
         // Start the deadline before the claim row exists. A worker that has seen the claim dead for one write
         // deadline then knows that no more reservations arrive.
@@ -164,7 +166,7 @@ impl ClaimWithReservations {
             claim: ClaimLeftOnDrop::new(row, outbox.left_claims.clone()),
             reserved: Vec::new(),
             refused: Vec::new(),
-            released_keys: Vec::new(),
+            released_unique_keys: Vec::new(),
             deadline,
             may_reserve_later: false,
         })
@@ -172,16 +174,20 @@ impl ClaimWithReservations {
 
     /// Releases the keys that are no longer wanted. If the claim row does not contain all wanted keys, or if a key
     /// could not be released, releases all of them and returns `None`.
-    async fn narrow_to_keys(mut self, outbox: &Outbox, wanted_keys: &[WantedKey]) -> Option<Self> {
+    async fn narrow_to_keys(
+        mut self,
+        outbox: &Outbox,
+        wanted_keys: &[WantedUniqueKey],
+    ) -> Option<Self> {
         let is_wanted =
-            |known: &WantedKey| wanted_keys.iter().any(|wanted| wanted.is_same_key(known));
-        let is_named = |wanted: &WantedKey| {
+            |known: &WantedUniqueKey| wanted_keys.iter().any(|wanted| wanted.is_same_key(known));
+        let is_named = |wanted: &WantedUniqueKey| {
             let mut known = self.reserved.iter().map(|key| &key.wanted);
             known.any(|known| known.is_same_key(wanted))
                 || self.refused.iter().any(|key| key.wanted.is_same_key(wanted))
         };
-        if !self.may_go_on() || !wanted_keys.iter().all(is_named) {
-            self.release_keys(outbox, true).await;
+        if !self.may_send_again() || !wanted_keys.iter().all(is_named) {
+            self.release_unique_keys(outbox, true).await;
             return None;
         }
         let (wanted, unwanted): (Vec<_>, Vec<_>) =
@@ -190,7 +196,7 @@ impl ClaimWithReservations {
         let is_given_back = self.release_reserved_keys(outbox).await;
         if !is_given_back {
             self.reserved.extend(wanted);
-            self.release_keys(outbox, true).await;
+            self.release_unique_keys(outbox, true).await;
             return None;
         }
         self.reserved = wanted;
@@ -199,13 +205,13 @@ impl ClaimWithReservations {
 
     /// Returns whether another transaction may be sent under the claim: every request so far was answered, and no
     /// worker can consider the writer dead yet.
-    pub(crate) fn may_go_on(&self) -> bool {
+    pub(crate) fn may_send_again(&self) -> bool {
         let deadline = self.deadline.batch_deadline();
         !self.may_reserve_later && deadline.is_none_or(|deadline| deadline.check().is_ok())
     }
 
     /// Returns whether the error is for a key that another attempt under this claim row would not get either.
-    pub(crate) fn is_refused(&self, error: &Error) -> bool {
+    pub(crate) fn is_final_for_claim(&self, error: &Error) -> bool {
         self.refused.iter().any(|key| key.is_final && key.error.keys() == error.keys())
     }
 
@@ -215,7 +221,7 @@ impl ClaimWithReservations {
         &mut self,
         outbox: &Outbox,
         fast_path: &mut FastPath,
-        wanted_keys: Vec<WantedKey>,
+        wanted_keys: Vec<WantedUniqueKey>,
         policy: OccupiedKeyPolicy<'_>,
     ) -> Result<()> {
         fast_path.set_claim(&self.row().id);
@@ -273,7 +279,7 @@ impl ClaimWithReservations {
     }
 
     /// Returns the error of a key that was permanently refused before.
-    fn refusal_of(&self, missing: &[WantedKey]) -> Option<Error> {
+    fn refusal_of(&self, missing: &[WantedUniqueKey]) -> Option<Error> {
         let is_missing = |key: &RefusedKey| missing.iter().any(|it| it.is_same_key(&key.wanted));
         let refused = self.refused.iter().find(|key| key.is_final && is_missing(key));
         refused.map(|key| key.error.clone())
@@ -283,7 +289,7 @@ impl ClaimWithReservations {
     async fn reserve_each_key(
         &self,
         outbox: &Outbox,
-        keys: &[WantedKey],
+        keys: &[WantedUniqueKey],
     ) -> Vec<Result<Row, ReserveError>> {
         let mut results = Vec::with_capacity(keys.len());
         for keys in keys.chunks(KEYS_AT_ONCE) {
@@ -297,8 +303,8 @@ impl ClaimWithReservations {
     fn note_reserved_keys(
         &mut self,
         fast_path: &mut FastPath,
-        wanted_keys: Vec<WantedKey>,
-    ) -> Vec<WantedKey> {
+        wanted_keys: Vec<WantedUniqueKey>,
+    ) -> Vec<WantedUniqueKey> {
         let mut missing = Vec::new();
         for wanted in wanted_keys {
             let mut reserved = self.reserved.iter_mut();
@@ -320,23 +326,27 @@ impl ClaimWithReservations {
 
     /// Records that the transaction was committed, which deleted the claim row.
     pub(crate) fn note_claim_row_deleted(&self) {
-        self.claim.note_over();
+        self.claim.note_claim_over();
     }
 
     /// Returns the address of the entity that wants the key.
-    fn primary_of<'c>(&'c self, wanted: &'c WantedKey) -> RowAt<'c> {
+    fn primary_of<'c>(&'c self, wanted: &'c WantedUniqueKey) -> RowAt<'c> {
         RowAt::new(&self.row().table, &self.row().partition_key, &wanted.primary)
     }
 
     /// Reserves one key. Returns the reserved copy with the store's ETag.
-    async fn reserve_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<Row, ReserveError> {
+    async fn reserve_key(
+        &self,
+        outbox: &Outbox,
+        wanted: &WantedUniqueKey,
+    ) -> Result<Row, ReserveError> {
         let primary = self.primary_of(wanted);
         let copy = &copy_with_owner(&wanted.copy, wanted.kinds, primary, None)?;
         let key = &OccupiedKey {
             outbox,
             table: &self.row().table,
             primary,
-            released: &self.released_keys,
+            released: &self.released_unique_keys,
             address: &wanted.address,
             kinds: wanted.kinds,
         };
@@ -358,7 +368,7 @@ impl ClaimWithReservations {
     async fn reserve_key_once(
         &self,
         key: &OccupiedKey<'_>,
-        wanted: &WantedKey,
+        wanted: &WantedUniqueKey,
         copy: &Row,
     ) -> Result<Option<Row>, ReserveError> {
         let outbox = key.outbox;
@@ -374,12 +384,12 @@ impl ClaimWithReservations {
             return Ok(None);
         };
         // The answer to an earlier attempt was lost, and the row is this claim's reservation.
-        if reserving_claim(&found)? == Some(&self.row().id) {
+        if id_of_reserving_claim(&found)? == Some(&self.row().id) {
             return Ok(Some(found));
         }
         let mut action = key.decide_action(&found).await?;
         if let OccupiedKeyAction::Busy(claim) = &action
-            && claim.end_if_left(outbox).await?
+            && claim.mark_dead_if_left(outbox).await?
         {
             action = key.decide_action(&found).await?;
         }
@@ -412,7 +422,7 @@ impl ClaimWithReservations {
     async fn write_copy(
         &self,
         outbox: &Outbox,
-        wanted: &WantedKey,
+        wanted: &WantedUniqueKey,
         operation: Operation,
     ) -> Result<Option<ETag>> {
         let table = &wanted.address.row.table;
@@ -426,7 +436,7 @@ impl ClaimWithReservations {
     async fn take_over_row(
         &self,
         outbox: &Outbox,
-        wanted: &WantedKey,
+        wanted: &WantedUniqueKey,
         copy: &Row,
         found: &Row,
         from: Option<&RowAddress>,
@@ -462,7 +472,7 @@ impl ClaimWithReservations {
     async fn find_reservation(
         &self,
         key: &OccupiedKey<'_>,
-        wanted: &WantedKey,
+        wanted: &WantedUniqueKey,
         error: Error,
     ) -> Result<Option<Row>, ReserveError> {
         if error.is_certainly_not_executed() {
@@ -470,7 +480,7 @@ impl ClaimWithReservations {
         }
         let found = key.outbox.store.read_row(wanted.address.as_row_at()).await;
         let Ok(Some(found)) = found else { return Err(ReserveError::Unknown(error)) };
-        if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.row().id) {
+        if matches!(id_of_reserving_claim(&found), Ok(Some(id)) if id == self.row().id) {
             return Ok(Some(found));
         }
         // An unanswered request may be carried out after this read, once the holder is gone.
@@ -491,12 +501,12 @@ impl ClaimWithReservations {
         Ok(outbox.guards.value_if_guarded(Guard::ClaimInTransaction, delete))
     }
 
-    async fn release_reserved_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
+    async fn release_reserved_key(&self, outbox: &Outbox, wanted: &WantedUniqueKey) -> Result<()> {
         let key = ClaimedKeyAndPrimary {
             address: wanted.address.clone(),
             primary: wanted.primary.clone(),
         };
-        resolve_reservation(
+        settle_reservation(
             outbox,
             &self.row().table,
             &self.row().partition_key,
@@ -520,11 +530,11 @@ impl ClaimWithReservations {
     /// reservation may still be carried out, first marks the claim dead and leaves it to a worker.
     ///
     /// Ignores failures, because a worker resolves what is left of the claim.
-    pub(crate) async fn release_keys(&self, outbox: &Outbox, is_outcome_known: bool) {
+    pub(crate) async fn release_unique_keys(&self, outbox: &Outbox, is_outcome_known: bool) {
         let nothing_may_come = is_outcome_known && !self.may_reserve_later;
         if !nothing_may_come {
             match self.row().mark_dead(&outbox.store).await {
-                Ok(()) => self.claim.note_over(),
+                Ok(()) => self.claim.note_claim_over(),
                 // The mark failed, so the transaction may still commit. Do not touch its keys.
                 Err(_) => return,
             }
@@ -540,7 +550,7 @@ impl ClaimWithReservations {
             // A worker resolves and deletes a claim row that is left.
             && outbox.store.apply(&delete).await.is_ok()
         {
-            self.claim.note_over();
+            self.claim.note_claim_over();
         }
     }
 }
@@ -550,7 +560,7 @@ fn check_wanted_keys(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
-    wanted_keys: &[WantedKey],
+    wanted_keys: &[WantedUniqueKey],
 ) -> Result<()> {
     // If reads may lag, a taken key may look free.
     let checked = outbox.store.require_strong_reads("unique values in other partitions");
@@ -579,7 +589,7 @@ async fn insert_claim_row(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
-    wanted_keys: &[WantedKey],
+    wanted_keys: &[WantedUniqueKey],
 ) -> Result<(String, ETag)> {
     let keys: Vec<ClaimedKeyAndPrimary> = wanted_keys
         .iter()
@@ -653,21 +663,21 @@ async fn find_expired_holder(
         return Err(ReserveError::NotReserved(violation));
     }
     let RowAddress { table, partition_key, row_key } = holder;
-    match find_in_the_way(outbox, &table, schema, (&partition_key, &row_key)).await? {
-        InTheWay::Gone => Ok(None),
-        InTheWay::Expired(row) => {
+    match read_entity_in_the_way(outbox, &table, schema, (&partition_key, &row_key)).await? {
+        EntityInTheWay::Gone => Ok(None),
+        EntityInTheWay::Expired(row) => {
             let holder = ExpiredHolder { table, schema, row };
             Err(ReserveError::Expired(violation, Box::new(holder)))
         }
-        InTheWay::Stays => Err(ReserveError::NotReserved(violation)),
+        EntityInTheWay::Stays => Err(ReserveError::NotReserved(violation)),
     }
 }
 
 /// Returns the error for a key that another write of the same entity has reserved.
-fn busy_error(outbox: &Outbox, wanted: &WantedKey, claim: &BlockingClaim) -> Error {
+fn busy_error(outbox: &Outbox, wanted: &WantedUniqueKey, claim: &BlockingClaim) -> Error {
     let index = wanted.kinds.copy.name;
     let since = claim.since.map_or_else(String::new, |since| {
-        let until = later_time(since, outbox.options.claim);
+        let until = later_time(since, outbox.options.claim_time);
         format!(" since {since}; a worker takes its writer for dead at {until} (the claim time)")
     });
     let message = format!(
@@ -677,7 +687,11 @@ fn busy_error(outbox: &Outbox, wanted: &WantedKey, claim: &BlockingClaim) -> Err
 }
 
 /// Returns the error for a key that two entities of one transaction want.
-fn wanted_twice_error(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) -> Error {
+fn wanted_twice_error(
+    wanted: &WantedUniqueKey,
+    earlier: &WantedUniqueKey,
+    partition_key: &str,
+) -> Error {
     let index = wanted.kinds.copy.name;
     let message = format!(
         "the key of index `{index}` is held by the entity `{}` of the same transaction",

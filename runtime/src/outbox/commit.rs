@@ -18,7 +18,7 @@ use super::{
     local_lists::read_changed_lists,
     missing_table::make_dated_table,
     outbox_plan::{ExtraRows, OutboxPlan},
-    send::{Sending, write_transaction},
+    send::{TransactionToSend, write_transaction},
     state::Outbox,
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) struct CommittedChange {
 
 /// The results of changes that were committed together.
 #[derive(Debug)]
-pub(crate) struct Committed {
+pub(crate) struct CommittedChanges {
     pub(crate) outcomes: Vec<CommittedChange>,
     /// The writes of remote copies and lists that are still running.
     pub(crate) pending: BackgroundWork,
@@ -59,7 +59,7 @@ pub(crate) async fn commit_changes(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
-) -> Result<Committed> {
+) -> Result<CommittedChanges> {
     commit_with_rows(outbox, table, changes, &ExtraRows::default(), None).await
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn commit_keeping_claims(
     table: &str,
     changes: &[Change],
     kept: &KeptClaims,
-) -> Result<Committed> {
+) -> Result<CommittedChanges> {
     let needs = needs_of(changes);
     if !needs.contain_any(STAGED) {
         return commit_plain(outbox, table, changes, None).await;
@@ -92,7 +92,7 @@ pub(crate) async fn commit_with_rows(
     changes: &[Change],
     extra_rows: &ExtraRows,
     deadline: Option<&Deadline>,
-) -> Result<Committed> {
+) -> Result<CommittedChanges> {
     let needs = needs_of(changes);
     if !needs.contain_any(STAGED) && extra_rows.is_empty() {
         return commit_plain(outbox, table, changes, deadline).await;
@@ -112,13 +112,13 @@ fn commit_staged<'c>(
     table: &'c str,
     changes: &'c [Change],
     state: &'c CommitState<'_>,
-) -> BoxFuture<'c, Result<Committed>> {
+) -> BoxFuture<'c, Result<CommittedChanges>> {
     let commit = Box::pin(commit_in_stages(outbox, table, changes, state));
     if !state.needs.contain(Needs::CURRENT) {
         return commit;
     }
     // Writers of this client that read before they write wait for each other.
-    let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
+    let read = changes.iter().filter(|change| change.reads_again_after_race()).map(Change::keys);
     let locks = read.map(|keys| outbox.locks.key_of_row(table, keys)).collect();
     Box::pin(outbox.locks.run_with_locks(locks, commit))
 }
@@ -129,9 +129,9 @@ async fn commit_plain(
     table: &str,
     changes: &[Change],
     deadline: Option<&Deadline>,
-) -> Result<Committed> {
+) -> Result<CommittedChanges> {
     let effects = known_effects(changes);
-    let transaction = TransactionPlan::of_primaries(&effects, outbox.guards)?;
+    let transaction = TransactionPlan::of_primaries_only(&effects, outbox.guards)?;
     let attempt = || async {
         let written = write_transaction(outbox, table, &transaction, deadline).await;
         // Each operation belongs to a verb of the caller.
@@ -142,7 +142,7 @@ async fn commit_plain(
     };
     let written = create_table_if_missing(outbox, table, changes, attempt).await?;
     let outcomes = outcomes(&effects, &transaction, &written);
-    Ok(Committed { outcomes, pending: BackgroundWork::default() })
+    Ok(CommittedChanges { outcomes, pending: BackgroundWork::default() })
 }
 
 /// Returns the effects of changes that need no read.
@@ -206,7 +206,7 @@ async fn commit_in_stages(
     table: &str,
     changes: &[Change],
     state: &CommitState<'_>,
-) -> Result<Committed> {
+) -> Result<CommittedChanges> {
     let mut deletions = 0..outbox.options.attempts;
     loop {
         let committed = commit_in_attempts(outbox, table, changes, state).await;
@@ -244,7 +244,7 @@ async fn commit_in_attempts(
     table: &str,
     changes: &[Change],
     state: &CommitState<'_>,
-) -> Result<Committed> {
+) -> Result<CommittedChanges> {
     let attempts = outbox.options.attempts;
     let attempt = || {
         backoff::retry(&outbox.store.random, attempts, || {
@@ -265,7 +265,7 @@ async fn try_commit_once(
     table: &str,
     changes: &[Change],
     state: &CommitState<'_>,
-) -> Result<Attempt<Committed>> {
+) -> Result<Attempt<CommittedChanges>> {
     let CommitState { needs, extra_rows, kept, expired, claim_in_the_way, .. } = state;
     // An attempt that is blocked by the claim again costs six requests, this check one.
     if needs.contain(Needs::UNIQUE)
@@ -294,7 +294,7 @@ async fn try_commit_once(
             Attempt::Raced => return Ok(Attempt::Raced),
         };
     }
-    let sending = Sending {
+    let sending = TransactionToSend {
         outbox,
         table,
         changes,
@@ -314,7 +314,7 @@ async fn try_commit_once(
         Some(rows) => rows.run_fast_path(outbox, &transaction, &written).await,
         None => BackgroundWork::default(),
     };
-    Ok(Attempt::Done(Committed { outcomes, pending }))
+    Ok(Attempt::Done(CommittedChanges { outcomes, pending }))
 }
 
 /// Writes what must exist before the rows of the transaction: blobs and expiry markers. Returns the effects with
@@ -330,13 +330,13 @@ async fn write_before_rows(
     // Write blobs before the rows that point to them.
     if state.needs.contain(Needs::BLOBS) {
         effects = Box::pin(state.blobs.store_blobs(outbox, table, effects)).await?;
-        deadline = Deadline::earlier(deadline.as_ref(), state.blobs.send_deadline().as_ref());
+        deadline = Deadline::earlier_of(deadline.as_ref(), state.blobs.send_deadline().as_ref());
     }
     // Write markers before the rows. A marker without a row costs a worker one look, but a row without a marker
     // would never be swept.
     if state.needs.contain(Needs::EXPIRY) {
         let marked = write_markers_of_effects(outbox, table, &effects).await?;
-        deadline = Deadline::earlier(deadline.as_ref(), marked.as_ref());
+        deadline = Deadline::earlier_of(deadline.as_ref(), marked.as_ref());
     }
     Ok((effects, deadline))
 }
@@ -383,7 +383,7 @@ async fn settle_claims<T>(
         Some(kept) => kept.keep_claims(claims),
         None => {
             let is_known = sent.as_ref().err().is_none_or(Error::is_certainly_not_executed);
-            Box::pin(claims.release_keys(outbox, is_known)).await;
+            Box::pin(claims.release_unique_keys(outbox, is_known)).await;
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) async fn effects_of_changes(
     expired: &ExpiredRowsInTheWay,
 ) -> Result<Vec<Arc<Effect>>> {
     let effects = changes.iter().enumerate().map(|(verb, change)| async move {
-        match expired.replacement_effect_of_verb(verb) {
+        match expired.effect_replacing_expired_row(verb) {
             Some(effect) => Ok(effect),
             None => effect_of_change(outbox, table, verb, change).await,
         }

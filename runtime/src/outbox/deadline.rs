@@ -11,7 +11,7 @@ use crate::{
     clock::Clock,
     entity::CopyAndPrimaryFamily,
     error::{Error, ErrorKind, Result},
-    guard::{Guard, Guards},
+    guard::{ActiveGuards, Guard},
     plan::StoredAs,
     store::{Store, sealing::plan::OperationToSeal},
     timers,
@@ -33,12 +33,13 @@ impl WriteDeadline {
     pub(crate) fn start_deadline(
         options: &OutboxOptions,
         clock: &Arc<dyn Clock>,
-        guards: Guards,
+        guards: ActiveGuards,
     ) -> Self {
         // A request that begins at the deadline may run until its timeout, and the service may continue with it
         // after that.
         let slack = options.request_timeout.saturating_add(SERVER_LIMIT);
-        let last_moment = Deadline::after(options.flight.saturating_sub(slack), clock.clone());
+        let last_moment =
+            Deadline::after(options.write_deadline.saturating_sub(slack), clock.clone());
         Self {
             last_moment: guards.value_if_guarded(Guard::WriteDeadline, last_moment),
             request_timeout: options.request_timeout,

@@ -56,7 +56,7 @@ impl ExpiredRowsInTheWay {
 
     /// Returns the effect with which the insert at position `verb` replaces an expired row, if there is one in its
     /// way.
-    pub(crate) fn replacement_effect_of_verb(&self, verb: usize) -> Option<Arc<Effect>> {
+    pub(crate) fn effect_replacing_expired_row(&self, verb: usize) -> Option<Arc<Effect>> {
         self.lock_rows().replaced.get(&verb).cloned()
     }
 
@@ -77,7 +77,7 @@ impl ExpiredRowsInTheWay {
     }
 
     /// Forgets the expired row that an insert was to replace. Returns whether there was one.
-    pub(crate) fn forget_replaced(&self, verb: usize) -> bool {
+    pub(crate) fn forget_expired_row(&self, verb: usize) -> bool {
         self.lock_rows().replaced.remove(&verb).is_some()
     }
 
@@ -95,11 +95,11 @@ impl ExpiredRowsInTheWay {
         if !schema.can_expire() {
             return Ok(false);
         }
-        let found = match find_in_the_way(outbox, table, schema, change.keys()).await? {
+        let found = match read_entity_in_the_way(outbox, table, schema, change.keys()).await? {
             // The insert itself may now succeed.
-            InTheWay::Gone => return Ok(true),
-            InTheWay::Expired(row) => row,
-            InTheWay::Stays => return Ok(false),
+            EntityInTheWay::Gone => return Ok(true),
+            EntityInTheWay::Expired(row) => row,
+            EntityInTheWay::Stays => return Ok(false),
         };
         let replace = |tokens| replacement_effect(schema, tokens, &found, rows.clone());
         let effect = plan_effect_with_tokens(outbox, table, schema, replace).await?;
@@ -120,7 +120,7 @@ pub(crate) async fn deletion_of(
 }
 
 /// The state of an entity that occupies the key or a unique value of a write.
-pub(crate) enum InTheWay {
+pub(crate) enum EntityInTheWay {
     /// The entity has disappeared in the meantime.
     Gone,
     /// The entity has expired by the store's date.
@@ -130,17 +130,17 @@ pub(crate) enum InTheWay {
 }
 
 /// Reads an entity that is in the way of a write.
-pub(crate) async fn find_in_the_way(
+pub(crate) async fn read_entity_in_the_way(
     outbox: &Outbox,
     table: &str,
     schema: &'static Schema,
     keys: (&str, &str),
-) -> Result<InTheWay> {
+) -> Result<EntityInTheWay> {
     match read_with_expired_flag(outbox, table, schema, keys).await {
-        Ok(None) => Ok(InTheWay::Gone),
-        Ok(Some(found)) if found.is_expired => Ok(InTheWay::Expired(found.row)),
-        Ok(Some(_)) => Ok(InTheWay::Stays),
-        Err(error) if error.is_decode() || error.is_corrupt() => Ok(InTheWay::Stays),
+        Ok(None) => Ok(EntityInTheWay::Gone),
+        Ok(Some(found)) if found.is_expired => Ok(EntityInTheWay::Expired(found.row)),
+        Ok(Some(_)) => Ok(EntityInTheWay::Stays),
+        Err(error) if error.is_decode() || error.is_corrupt() => Ok(EntityInTheWay::Stays),
         Err(error) => Err(error),
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     error::{Error, Result},
     plan::{
         Effect,
-        outbox::{EXPIRY, ExpiryMarker, Hour, expiry_markers_before},
+        outbox::{EXPIRY, ExpiryHour, ExpiryMarker, expiry_markers_before},
     },
     queue::later_time,
     store::backoff::ATTEMPTS,
@@ -68,11 +68,11 @@ pub(crate) async fn write_expiry_markers(
     }
     ask_for_time(outbox).await?;
     let now = outbox.store.time.now();
-    let earliest = Hour::hour_of(later_time(now, MIN_LEAD));
+    let earliest = ExpiryHour::hour_of(later_time(now, MIN_LEAD));
     let mut markers = HashSet::new();
     for (entity_type, partition_key, time) in expiring {
         markers.insert(ExpiryMarker {
-            hour: Hour::hour_of(time).max(earliest),
+            hour: ExpiryHour::hour_of(time).max(earliest),
             entity_type: entity_type.to_owned(),
             table: table.to_owned(),
             partition_key: partition_key.to_owned(),
@@ -138,7 +138,7 @@ async fn ask_for_time(outbox: &Outbox) -> Result<()> {
 
 /// Reads a page of markers that is always empty, for its date, which is the store's time.
 async fn read_empty_marker_page(outbox: &Outbox) -> Result<Rows> {
-    let filter = expiry_markers_before(Hour::hour_of(Ticks::MIN));
+    let filter = expiry_markers_before(ExpiryHour::hour_of(Ticks::MIN));
     let scan =
         ScanRequest { table: EXPIRY, filter: &filter, select: None, top: Some(1), from: None };
     outbox.store.scan(scan).await

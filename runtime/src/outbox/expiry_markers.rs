@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{
     plan::outbox::ExpiryMarker,
-    single_flight::{SingleFlight, Slot},
+    single_flight::{FlightSlot, SingleFlight},
 };
 
 /// The number of written markers that a client remembers.
@@ -17,13 +17,13 @@ const MAX_KNOWN_MARKERS: usize = 65_536;
 pub(crate) struct ExpiryMarkers {
     written: SingleFlight<ExpiryMarker, bool>,
     /// When the client last asked the store for its time.
-    pub(crate) asked: Slot<Option<Instant>>,
+    pub(crate) asked: FlightSlot<Option<Instant>>,
 }
 
 impl ExpiryMarkers {
     /// Returns the cached state of a marker: `true` once the marker is known to exist. At 65,536 markers, the client
     /// forgets all markers that no task uses. A forgotten marker is inserted again.
-    pub(crate) fn slot_of_marker(&self, marker: ExpiryMarker) -> Arc<Slot<bool>> {
+    pub(crate) fn slot_of_marker(&self, marker: ExpiryMarker) -> Arc<FlightSlot<bool>> {
         self.written.slot_of_key(marker, MAX_KNOWN_MARKERS, |_, _| false)
     }
 }

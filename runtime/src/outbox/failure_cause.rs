@@ -5,7 +5,7 @@ use crate::{
     batch::Verb,
     error::{Error, ErrorKind, ServiceCode},
     key::Family,
-    plan::{Change, Role, TransactionPlan},
+    plan::{Change, OperationRole, TransactionPlan},
     row::Row,
 };
 
@@ -22,7 +22,7 @@ pub(super) enum FailureCause<'t> {
     /// Another writer changed a row after the plan was made from it.
     Race,
     /// The dirty row already exists, or the fence is gone.
-    OutboxRow(Role),
+    OutboxRow(OperationRole),
     /// The dirty row at this position among the dirty rows is full: too much work of its primary is open.
     WorkersBehind(usize),
     /// The transaction as a whole, or a row for which a retry does not help.
@@ -40,7 +40,7 @@ impl<'t> FailureCause<'t> {
         let Some(failed) = transaction.planned_operations().get(at) else { return Self::Other };
         if error.is_too_large() {
             return match (failed.role, transaction.verb_at(at)) {
-                (Role::Dirty(dirty), _) if is_full(error, failed.operation.verb()) => {
+                (OperationRole::Dirty(dirty), _) if is_full(error, failed.operation.verb()) => {
                     Self::WorkersBehind(dirty)
                 }
                 (_, Some(verb)) => Self::Caller(verb),
@@ -49,22 +49,27 @@ impl<'t> FailureCause<'t> {
         }
         let raced = error.lost_race();
         match failed.role {
-            Role::Primary(verb) => {
-                let reads_again = changes.get(verb).is_some_and(Change::reads_again);
+            OperationRole::Primary(verb) => {
+                let reads_again_after_race =
+                    changes.get(verb).is_some_and(Change::reads_again_after_race);
                 // With the caller's own ETag, the verb must report that the ETag is outdated. Others are planned again.
-                if raced && reads_again { Self::Race } else { Self::Caller(verb) }
+                if raced && reads_again_after_race { Self::Race } else { Self::Caller(verb) }
             }
-            Role::NewCopy(verb, family) if error.is_conflict() => {
+            OperationRole::NewCopy(verb, family) if error.is_conflict() => {
                 Self::OccupiedKey(verb, family, failed.operation.row())
             }
-            Role::NewCopy(verb, _) => Self::Caller(verb),
+            OperationRole::NewCopy(verb, _) => Self::Caller(verb),
             // An index that is being built, or a copy that a repair removed: there is nothing to delete.
-            Role::OldCopy if error.is_not_found() && raced => {
+            OperationRole::OldCopy if error.is_not_found() && raced => {
                 Self::MissingCopy(failed.operation.row().row_key().to_owned())
             }
-            Role::DeletedPart(verb) if raced => Self::MissingPart(verb),
-            Role::DeletedPart(verb) => Self::Caller(verb),
-            role @ (Role::Dirty(_) | Role::MessageOrReceipt | Role::Fence) if raced => {
+            OperationRole::DeletedPart(verb) if raced => Self::MissingPart(verb),
+            OperationRole::DeletedPart(verb) => Self::Caller(verb),
+            role @ (OperationRole::Dirty(_)
+            | OperationRole::MessageOrReceipt
+            | OperationRole::Fence)
+                if raced =>
+            {
                 Self::OutboxRow(role)
             }
             _ if raced => Self::Race,

@@ -9,7 +9,7 @@ use super::{
     background::left_to_worker,
     blob_writes::{self, delete_blob, own_blob_name},
     deadline::WriteDeadline,
-    keys::{ReleasedKey, WantedKey},
+    keys::{ReleasedUniqueKey, WantedUniqueKey},
     list_retry::write_list_again,
     remote_list::{is_membership_settled, write_lists},
     state::Outbox,
@@ -21,7 +21,7 @@ use crate::{
     guard::{Guard, Mutation},
     plan::outbox::{
         CopyAddress, CopyChange, CopyStep, ListAddress, ListMembership, PlannedDirtyRow,
-        compare_owner_in_copy, plan_step_for_row, reserving_claim,
+        compare_owner_in_copy, id_of_reserving_claim, plan_step_for_row,
     },
     row::{ETag, Row},
     store::lists::{ListsByAddress, check_blob_store_for_list, find_lists},
@@ -115,7 +115,7 @@ impl FastPath {
     }
 
     /// Returns the unique keys that must be claimed before the commit.
-    pub(crate) fn unique_keys_to_claim(&self) -> Vec<WantedKey> {
+    pub(crate) fn unique_keys_to_claim(&self) -> Vec<WantedUniqueKey> {
         let mut wanted_keys = Vec::new();
         for (entity_at, entity) in self.entities.iter().enumerate() {
             let PlannedDirtyRow { primary, copy_changes, .. } = &entity.dirty;
@@ -123,7 +123,7 @@ impl FastPath {
                 let Some(copy) = change.wanted.as_ref().filter(|_| change.needs_claim()) else {
                     continue;
                 };
-                wanted_keys.push(WantedKey {
+                wanted_keys.push(WantedUniqueKey {
                     position: (entity_at, change_at),
                     address: change.address.clone(),
                     kinds: change.kinds,
@@ -136,18 +136,25 @@ impl FastPath {
     }
 
     /// Returns the unique keys that entities of the transaction release, with their current owners.
-    pub(crate) fn released_keys(&self, table: &str, partition_key: &str) -> Vec<ReleasedKey> {
-        let mut released_keys = Vec::new();
+    pub(crate) fn released_unique_keys(
+        &self,
+        table: &str,
+        partition_key: &str,
+    ) -> Vec<ReleasedUniqueKey> {
+        let mut released_unique_keys = Vec::new();
         for dirty in self.dirty_rows_to_write() {
             let primary = RowAt::new(table, partition_key, &dirty.primary);
             let is_released =
                 |change: &&CopyChange| change.kinds.copy.unique && change.wanted.is_none();
             // A unique copy without a wanted row: this transaction releases the key.
-            released_keys.extend(dirty.copy_changes.iter().filter(is_released).map(|change| {
-                ReleasedKey { primary: primary.to_owned(), address: Some(change.address.clone()) }
-            }));
+            released_unique_keys.extend(dirty.copy_changes.iter().filter(is_released).map(
+                |change| ReleasedUniqueKey {
+                    primary: primary.to_owned(),
+                    address: Some(change.address.clone()),
+                },
+            ));
         }
-        released_keys
+        released_unique_keys
     }
 
     /// Records that the transaction has inserted `reservation` under the key of a copy. The entity at `position` later
@@ -249,7 +256,7 @@ impl FastPath {
                     late.entry(address).or_default().push((dirty, membership));
                 }
                 Some(Err(error)) => failure = Some(error.clone()),
-                None => failure = Some(left_to_worker()),
+                None => failure = Some(left_to_worker_error()),
             }
         }
         for (address, late) in late {
@@ -276,7 +283,7 @@ impl FastPath {
         entity: &EntityWork,
         settled: &[&ListMembership],
     ) -> Result<()> {
-        let Some(copies) = &entity.copies else { return Err(left_to_worker()) };
+        let Some(copies) = &entity.copies else { return Err(left_to_worker_error()) };
         let writes = entity.dirty.copy_changes.iter().zip(copies);
         let are_written = try_join_all(
             writes.map(|(change, copy)| self.write_copy(outbox, entity, change, copy.as_ref())),
@@ -324,16 +331,16 @@ impl FastPath {
         let is_claimed_by_other = claim.is_some() && claim != self.claim.as_deref();
         // Overwriting it would give the key away before that transaction is decided.
         if is_claimed_by_other && outbox.guards.guard_holds(Guard::ClaimLeft) {
-            return Err(left_to_worker());
+            return Err(left_to_worker_error());
         }
         // Without an ETag, the row would be written unconditionally.
         if found.is_some_and(|found| found.etag().is_none()) {
-            return Err(left_to_worker());
+            return Err(left_to_worker_error());
         }
         let wanted = wanted.as_ref().zip(entity.primary_etag.as_ref());
         // Without the primary's ETag, the copy could not record the version it was derived from.
         if change.wanted.is_some() != wanted.is_some() {
-            return Err(left_to_worker());
+            return Err(left_to_worker_error());
         }
         let case = outbox.store.table_case();
         let found = match found {
@@ -348,7 +355,7 @@ impl FastPath {
                 }
                 // Nothing was written, which proves nothing about delayed writers.
                 CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
-                CopyStep::Claimed | CopyStep::Occupied => return Err(left_to_worker()),
+                CopyStep::Claimed | CopyStep::Occupied => return Err(left_to_worker_error()),
             };
         // The write is conditional, either on the ETag from before the commit or on the key's absence.
         let operation = outbox.guards.keep_remote_condition_if_guarded(operation)?;

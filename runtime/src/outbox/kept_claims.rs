@@ -42,7 +42,7 @@ impl KeptClaims {
         error.is_certainly_not_executed()
             && error.failed_index().is_some()
             && !error.is_too_large()
-            && claims.may_go_on()
+            && claims.may_send_again()
     }
 
     /// Records the failure of a commit. The next commit does not wait for the claim that blocked it until the end.
@@ -58,7 +58,7 @@ impl KeptClaims {
     pub(crate) async fn release_all(&self, outbox: &Outbox) {
         if let Some(claims) = self.take_claims() {
             // The last transaction under the claim has certainly failed.
-            claims.release_keys(outbox, true).await;
+            claims.release_unique_keys(outbox, true).await;
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     plan::outbox::ListAddress,
-    turn::{Turn, Worker},
+    turn::{Turn, TurnTaker},
 };
 
 /// The maximum wait for one lock. A writer may wait this long for slow answers of the store.
@@ -66,7 +66,7 @@ impl KeyedLocks {
         keys.sort_unstable();
         keys.dedup();
         let uses: Vec<LockUse<'_>> = keys.into_iter().map(|key| self.use_lock(key)).collect();
-        let worker = Worker::default();
+        let worker = TurnTaker::default();
         let locked = async {
             let mut held = Vec::with_capacity(uses.len());
             for lock in &uses {

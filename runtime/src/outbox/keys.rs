@@ -6,7 +6,7 @@ use crate::{
 
 /// A unique key that a transaction takes for an entity.
 #[derive(Debug, Clone)]
-pub(crate) struct WantedKey {
+pub(crate) struct WantedUniqueKey {
     /// The position of the entity among the transaction's dirty rows, and of the copy among the entity's copy
     /// changes.
     pub(crate) position: (usize, usize),
@@ -17,7 +17,7 @@ pub(crate) struct WantedKey {
     pub(crate) copy: Row,
 }
 
-impl WantedKey {
+impl WantedUniqueKey {
     /// Returns whether both are the same key wanted for the same entity.
     pub(crate) fn is_same_key(&self, other: &Self) -> bool {
         self.address == other.address && self.primary == other.primary
@@ -26,7 +26,7 @@ impl WantedKey {
 
 /// A unique key that an entity releases.
 #[derive(Debug, Clone)]
-pub(crate) struct ReleasedKey {
+pub(crate) struct ReleasedUniqueKey {
     pub(crate) primary: RowAddress,
     /// The released key, or `None` for all keys of an entity that moves away.
     pub(crate) address: Option<CopyAddress>,

@@ -5,8 +5,8 @@ use std::sync::{PoisonError, RwLock};
 use crate::{
     address::TableCase,
     entity::{CopyAndPrimaryFamily, Schema},
-    guard::{Guard, Guards},
-    key::table_beside,
+    guard::{ActiveGuards, Guard},
+    key::table_given_primary_table,
     plan::outbox::CopyAddress,
 };
 
@@ -41,7 +41,7 @@ impl KnownTypes {
         &self,
         home: &str,
         address: &CopyAddress,
-        (guards, case): (Guards, TableCase),
+        (guards, case): (ActiveGuards, TableCase),
     ) -> Option<(&'static Schema, CopyAndPrimaryFamily)> {
         let (entity_type, index) = address.split_index()?;
         self.find_in_versions(|schema| {
@@ -60,7 +60,7 @@ impl KnownTypes {
         &self,
         home: &str,
         address: &CopyAddress,
-        (guards, case): (Guards, TableCase),
+        (guards, case): (ActiveGuards, TableCase),
     ) -> Option<&'static Schema> {
         let (entity_type, list, in_blob) = address.split_list()?;
         self.find_in_versions(|schema| {
@@ -101,12 +101,12 @@ impl KnownTypes {
 fn is_own_address<'a>(
     home: &'a str,
     address: &'a CopyAddress,
-    guards: Guards,
+    guards: ActiveGuards,
     case: TableCase,
 ) -> impl Fn(Option<&str>) -> bool + 'a {
     move |declared| {
         // Otherwise, a forged dirty row could make a worker write into any table.
-        case.is_same_table(&table_beside(declared, home), &address.row.table)
+        case.is_same_table(&table_given_primary_table(declared, home), &address.row.table)
             || !guards.guard_holds(Guard::OwnTable)
     }
 }

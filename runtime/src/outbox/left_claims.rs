@@ -93,7 +93,7 @@ impl ClaimLeftOnDrop {
     }
 
     /// Records that the row is deleted or marked dead and no longer blocks any write.
-    pub(crate) fn note_over(&self) {
+    pub(crate) fn note_claim_over(&self) {
         self.is_over.store(true, Ordering::Release);
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     fn the_oldest_claim_is_forgotten_first() {
         let left = Arc::new(LeftClaims::default());
         let over = ClaimLeftOnDrop::new(claim(5_000), left.clone());
-        over.note_over();
+        over.note_claim_over();
         drop(over);
         assert!(left.find_claim("5000").is_none());
         (0..=MOST).for_each(|id| drop(ClaimLeftOnDrop::new(claim(id), left.clone())));

@@ -65,13 +65,13 @@ async fn write_list_in_turn(
             // Lost again: a writer of another client was first.
             Some(Err(error)) if error.lost_race() => Ok(Attempt::Raced),
             Some(Err(error)) => Err(error),
-            None => Err(left_to_worker()),
+            None => Err(left_to_worker_error()),
         }
     });
     written.await?.ok_or_else(left_to_worker)
 }
 
-fn left_to_worker() -> Error {
+fn left_to_worker_error() -> Error {
     Error::new(ErrorKind::Contended, "the list was left to a worker")
 }
 

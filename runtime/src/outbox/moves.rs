@@ -22,8 +22,8 @@ use crate::{
             update_inserted_target,
         },
         outbox::{
-            CODE, MessageIdentity, WorkAndConsentCodes, code_of, insert_arrival, insert_tombstone,
-            is_tombstone, receipt_row_key,
+            CODE, MessageIdentity, WorkAndConsentCodes, code_in_property, insert_arrival,
+            insert_tombstone, is_tombstone, receipt_row_key,
         },
     },
     row::Row,
@@ -340,7 +340,8 @@ impl MoveJob<'_> {
             let message = "the receipt at the target of the move is that of another message";
             return Err(Error::new(ErrorKind::Decode, message));
         }
-        let (work, code) = (Work::Arrival { place: self.move_place() }, code_of(receipt, CODE)?);
+        let (work, code) =
+            (Work::Arrival { place: self.move_place() }, code_in_property(receipt, CODE)?);
         let to_partition = Some(&*self.message.to_partition);
         match codes
             .verify_work(to_partition, &work, code.as_deref(), codes.requires_code_by_default())

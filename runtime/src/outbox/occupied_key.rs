@@ -1,13 +1,13 @@
 //! Decides what to do about a row that occupies a unique key that an entity wants.
 
-use super::{blocking_claim::BlockingClaim, keys::ReleasedKey, state::Outbox};
+use super::{blocking_claim::BlockingClaim, keys::ReleasedUniqueKey, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     entity::CopyAndPrimaryFamily,
     error::{Error, Result},
     guard::Mutation,
-    plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
+    plan::outbox::{CopyAddress, id_of_reserving_claim, owner_of_copy, previous_owner},
     row::Row,
     store::derive::{ClaimState, OwnerHoldsKey, find_owner_holding_key, read_claim},
 };
@@ -36,7 +36,7 @@ pub(crate) struct OccupiedKey<'c> {
     /// The entity that wants the key.
     pub(crate) primary: RowAt<'c>,
     /// The keys that other entities release in the same transaction or move.
-    pub(crate) released: &'c [ReleasedKey],
+    pub(crate) released: &'c [ReleasedUniqueKey],
     pub(crate) address: &'c CopyAddress,
     pub(crate) kinds: CopyAndPrimaryFamily,
 }
@@ -52,7 +52,7 @@ impl OccupiedKey<'_> {
         let is_own = owner.as_row_at().is_same_row(self.primary, case);
         // Read the claim before its owner: a claim that no longer exists was resolved earlier, and the owner shows
         // the result.
-        if let Some(id) = reserving_claim(found)? {
+        if let Some(id) = id_of_reserving_claim(found)? {
             let (state, claim) = read_claim(&self.outbox.store, owner.as_row_at(), id).await?;
             let is_unmarked = self.outbox.guards.has_mutation(Mutation::LeftClaimUnmarked)
                 && self.outbox.left_claims.find_claim(id).is_some();
@@ -90,7 +90,7 @@ impl OccupiedKey<'_> {
     }
 
     fn is_released_by(&self, holder: RowAt<'_>) -> bool {
-        let is_this_key = |released: &ReleasedKey| {
+        let is_this_key = |released: &ReleasedUniqueKey| {
             // An address of `None` releases all keys of an entity that moves away.
             released.address.as_ref().is_none_or(|address| address == self.address)
         };

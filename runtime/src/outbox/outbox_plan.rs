@@ -6,7 +6,7 @@ use super::{
     claims::{ClaimWithReservations, OccupiedKeyPolicy},
     fast_path::FastPath,
     kept_claims::KeptClaims,
-    registration::registered_fence,
+    registration::ensure_registered_fence,
     state::Outbox,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     guard::{Guard, Mutation},
     plan::{
-        Effect, Role, TransactionPlan,
+        Effect, OperationRole, TransactionPlan,
         outbox::{Fence, dirty_rows_of},
     },
     store::backoff::Attempt,
@@ -102,11 +102,17 @@ impl<'n> OutboxPlan<'n> {
         transaction.check_operation_count(&self.table, self.maximum_operation_count())?;
         let mut claims = kept.map(KeptClaims::take_claims);
         let (table, fast_path) = (&self.table, &mut self.fast_path);
-        let reserving =
-            ClaimWithReservations::reserve_keys(outbox, table, fast_path, policy, claims.as_mut());
+        let reserving = ClaimWithReservations::reserve_unique_keys(
+            outbox,
+            table,
+            fast_path,
+            policy,
+            claims.as_mut(),
+        );
         let reserved = reserving.await;
         let claims = claims.flatten();
-        let is_final = |error| claims.as_ref().is_some_and(|claims| claims.is_refused(error));
+        let is_final =
+            |error| claims.as_ref().is_some_and(|claims| claims.is_final_for_claim(error));
         let reserved = match reserved {
             Ok(claims) => Ok(Attempt::Done(claims)),
             Err(error) => {
@@ -164,7 +170,7 @@ impl<'n> OutboxPlan<'n> {
             claims.map(|claims| claims.delete_operation(outbox)).transpose()?.flatten()
         {
             // A claim that was marked dead in the meantime has a new ETag, which fails the transaction.
-            transaction.push_framework_row(Role::Claim, deletion);
+            transaction.push_framework_row(OperationRole::Claim, deletion);
         }
         let mut partition_key = None;
         for (position, dirty) in self.fast_path.dirty_rows_to_write().enumerate() {
@@ -172,12 +178,14 @@ impl<'n> OutboxPlan<'n> {
                 || !outbox.guards.guard_holds(Guard::DirtyInserted);
             // Insert if possible: a new dirty row only contains this transaction's work, so the fast path may
             // delete it.
-            transaction
-                .push_framework_row(Role::Dirty(position), dirty.insert_operation(may_exist)?);
+            transaction.push_framework_row(
+                OperationRole::Dirty(position),
+                dirty.insert_operation(may_exist)?,
+            );
             partition_key = Some(dirty.partition_key.clone());
         }
         for operation in &self.extra_rows.operations {
-            transaction.push_framework_row(Role::MessageOrReceipt, operation.clone());
+            transaction.push_framework_row(OperationRole::MessageOrReceipt, operation.clone());
             partition_key.get_or_insert_with(|| self.extra_rows.partition_key.clone());
         }
         let Some(partition_key) = partition_key else { return Ok(()) };
@@ -186,10 +194,10 @@ impl<'n> OutboxPlan<'n> {
             return Ok(());
         }
         // The transaction fails if the fence is gone, so no open work is left where no worker looks.
-        let fence = registered_fence(outbox, &self.table, &partition_key).await?;
+        let fence = ensure_registered_fence(outbox, &self.table, &partition_key).await?;
         let touch = fence.touch_operation(outbox.random_fence_beat())?;
         if let Some(touch) = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch) {
-            transaction.push_framework_row(Role::Fence, touch);
+            transaction.push_framework_row(OperationRole::Fence, touch);
         }
         self.fence = Some(fence);
         Ok(())
@@ -203,12 +211,12 @@ impl<'n> OutboxPlan<'n> {
 
     /// Prepares the plan for another attempt after the write of a row with this role failed: a dirty row that already
     /// exists, or a fence that a worker deleted. Returns `false` if another attempt is not worthwhile.
-    pub(crate) fn prepare_retry(&mut self, outbox: &Outbox, role: Role) -> bool {
+    pub(crate) fn prepare_retry(&mut self, outbox: &Outbox, role: OperationRole) -> bool {
         match role {
             // Earlier work of this primary is open: add to its dirty row, which a worker deletes.
-            Role::Dirty(position) => self.existing_dirty_rows.insert(position),
+            OperationRole::Dirty(position) => self.existing_dirty_rows.insert(position),
             // A worker closed the partition: register again.
-            Role::Fence => {
+            OperationRole::Fence => {
                 if let Some(closed) = self.fence.take() {
                     outbox.registrations.forget_registration(&self.table, &closed);
                 }

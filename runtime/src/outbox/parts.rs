@@ -8,7 +8,7 @@ use crate::{
     entity::Schema,
     error::Result,
     plan::{
-        Role, TransactionPlan,
+        OperationRole, TransactionPlan,
         wide::{maximum_parts_of_versions, row_key_of_part},
     },
     row::{ETag, Row},
@@ -38,7 +38,7 @@ pub(super) async fn etags_of_parts(
 ) -> Result<HashMap<String, Option<ETag>>> {
     let mut found = HashMap::new();
     for planned in transaction.planned_operations() {
-        if matches!(planned.role, Role::DeletedPart(of) if of == verb) {
+        if matches!(planned.role, OperationRole::DeletedPart(of) if of == verb) {
             let (partition_key, row_key) = planned.operation.row().keys();
             let row = outbox.store.read_row(RowAt::new(table, partition_key, row_key)).await?;
             found.insert(row_key.to_owned(), row.and_then(|row| row.etag()));

@@ -13,7 +13,7 @@ use crate::{
     guard::{Guard, Mutation},
     limits::BATCH_OPERATIONS,
     plan::outbox::{DIRECTORY, Fence},
-    single_flight::Slot,
+    single_flight::FlightSlot,
     store::backoff::{self, Attempt},
 };
 
@@ -24,15 +24,19 @@ const ATTEMPTS: u32 = 4;
 const FENCES_AT_ONCE: usize = 32;
 
 /// A registration in progress: its table, its fence, and the slot for the result.
-type PendingRegistration = (String, Fence, Arc<Slot<Registration>>);
+type PendingRegistration = (String, Fence, Arc<FlightSlot<Registration>>);
 
 /// Returns the fence of the client's registration for a partition. Registers the partition first if necessary.
-pub(crate) async fn registered_fence(
+pub(crate) async fn ensure_registered_fence(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
 ) -> Result<Fence> {
-    let slot = outbox.registrations.slot_of_partition(table, partition_key, outbox.options.lease);
+    let slot = outbox.registrations.slot_of_partition(
+        table,
+        partition_key,
+        outbox.options.close_idle_after,
+    );
     let find = |registration: &Registration| registration.complete_fence().cloned().map(Ok);
     slot.find_or_run(find, async || {
         let fence = register_partition(outbox, table, partition_key, &slot).await?;
@@ -47,7 +51,8 @@ pub(crate) async fn registered_fence(
 pub(crate) async fn register_partitions(outbox: &Outbox, partitions: Vec<(String, String)>) {
     let mut slots = Vec::new();
     for (table, key) in partitions {
-        let slot = outbox.registrations.slot_of_partition(&table, &key, outbox.options.lease);
+        let slot =
+            outbox.registrations.slot_of_partition(&table, &key, outbox.options.close_idle_after);
         let is_complete = slot.lock_state().complete_fence().is_some();
         if !is_complete {
             slots.push((table, key, slot));
@@ -86,7 +91,7 @@ pub(crate) async fn record_outbox_rows(
     let Some(first) = operations.first() else { return Ok(Vec::new()) };
     let (partition_key, operations) = (first.row().partition_key(), &operations);
     let recorded = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
-        let fence = registered_fence(outbox, table, partition_key).await?;
+        let fence = ensure_registered_fence(outbox, table, partition_key).await?;
         let touch = fence.touch_operation(outbox.random_fence_beat())?;
         let touch = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch);
         let mut batch = Batch::new(table);
@@ -117,7 +122,7 @@ async fn register_partition(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
-    slot: &Slot<Registration>,
+    slot: &FlightSlot<Registration>,
 ) -> Result<Fence> {
     if !outbox.guards.guard_holds(Guard::FenceFirst) {
         let fence = new_fence(outbox, table, partition_key);
@@ -137,7 +142,7 @@ async fn insert_fence(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
-    slot: &Slot<Registration>,
+    slot: &FlightSlot<Registration>,
 ) -> Result<Fence> {
     let without_marker = slot.lock_state().without_marker.clone();
     if let Some(fence) = without_marker {

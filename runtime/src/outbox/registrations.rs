@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::{
     address::TableCase,
     plan::outbox::Fence,
-    single_flight::{SingleFlight, Slot},
+    single_flight::{FlightSlot, SingleFlight},
 };
 
 /// The number of registrations that are kept even if they are not in use.
@@ -72,7 +72,7 @@ impl Registrations {
         table: &str,
         partition_key: &str,
         lease: Duration,
-    ) -> Arc<Slot<Registration>> {
+    ) -> Arc<FlightSlot<Registration>> {
         let now = Instant::now();
         // A worker closes the fence of a forgotten registration, so nothing has to be undone.
         let is_in_use = |registration: &Registration, _| {
@@ -92,8 +92,9 @@ impl Registrations {
         let mut slots = self.slots.lock_slots();
         let key = self.cache_key(table, &closed.partition_key);
         // Another task may have already registered again, with a different fence.
-        let is_closed =
-            |slot: &Arc<Slot<Registration>>| slot.lock_state().complete_fence() == Some(closed);
+        let is_closed = |slot: &Arc<FlightSlot<Registration>>| {
+            slot.lock_state().complete_fence() == Some(closed)
+        };
         if slots.get(&key).is_some_and(is_closed) {
             slots.remove(&key);
         }

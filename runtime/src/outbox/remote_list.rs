@@ -14,7 +14,8 @@ use crate::{
         outbox::{BlobList, ListAddress, ListMembership, list_text_after},
     },
     store::lists::{
-        FoundList, ListsByAddress, error_at_list, read_list_blob_version, write_list_blob,
+        FoundList, ListsByAddress, add_list_address_to_error, read_list_blob_version,
+        write_list_blob,
     },
 };
 
@@ -116,7 +117,7 @@ impl FoundList {
             Self::Rows(list) => write_rows(outbox, deadline, address, &delta, list.as_ref()).await,
             Self::Blob(list) => write_blob(outbox, deadline, address, &delta, list.as_ref()).await,
         };
-        written.map_err(|error| error_at_list(address, error))
+        written.map_err(|error| add_list_address_to_error(address, error))
     }
 }
 

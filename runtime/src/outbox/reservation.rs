@@ -9,7 +9,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     guard::{Guard, Mutation},
     plan::outbox::{
-        ClaimedKeyAndPrimary, CopyOwnership, compare_owner_in_copy, previous_owner, reserving_claim,
+        ClaimedKeyAndPrimary, CopyOwnership, compare_owner_in_copy, id_of_reserving_claim,
+        previous_owner,
     },
     row::Row,
     store::{
@@ -24,7 +25,7 @@ use crate::{
 ///
 /// The claim must be dead, or its transaction must never have been sent. Otherwise the transaction could still be
 /// committed and find its key given away.
-pub(crate) async fn resolve_reservation(
+pub(crate) async fn settle_reservation(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
@@ -56,7 +57,7 @@ async fn resolve_reservation_once(
     let found = outbox.store.row_if_table_exists(key.address.as_row_at()).await?;
     let Some(found) = found else { return Ok(Attempt::Done(())) };
     // The claim was settled in the meantime, or another claim has the row.
-    if reserving_claim(&found)? != Some(id) {
+    if id_of_reserving_claim(&found)? != Some(id) {
         return Ok(Attempt::Done(()));
     }
     // A claim row may be forged. It must not resolve the reservation of another primary, even if that contains

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A transaction to send, with everything that its attempt has read.
-pub(super) struct Sending<'p> {
+pub(super) struct TransactionToSend<'p> {
     pub(super) outbox: &'p Arc<Outbox>,
     pub(super) table: &'p str,
     pub(super) changes: &'p [Change],
@@ -43,7 +43,7 @@ enum NextStep {
     ReadAgain,
 }
 
-impl Sending<'_> {
+impl TransactionToSend<'_> {
     /// Sends the transaction. If one of the library's own rows was not as planned, plans and sends it again.
     /// Returns the transaction that was sent and its answers, or `None` if another writer was first and everything
     /// must be read again.
@@ -159,7 +159,7 @@ impl Sending<'_> {
     /// that it was to replace was renewed or swept in the meantime.
     async fn is_expired_in_the_way(&self, verb: usize, failure: &Error) -> Result<bool> {
         // This insert was to replace an expired row. A lost race means that the row was renewed or swept.
-        if self.expired.forget_replaced(verb) {
+        if self.expired.forget_expired_row(verb) {
             return Ok(failure.lost_race());
         }
         if !failure.row_exists() || !self.may_replace_expired {

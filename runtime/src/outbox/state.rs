@@ -20,7 +20,7 @@ use crate::{
     clock::Clock,
     entity::{BackgroundWork, CopyAndPrimaryFamily, Schema},
     error::Result,
-    guard::Guards,
+    guard::ActiveGuards,
     plan::outbox::{CopyAddress, WriterRun},
     queue::ServerClock,
     store::Store,
@@ -34,7 +34,7 @@ pub(crate) struct Outbox {
     pub(crate) clock: Arc<dyn Clock>,
     /// The store's time, estimated from the dates of its answers.
     pub(crate) server: Arc<ServerClock>,
-    pub(crate) guards: Guards,
+    pub(crate) guards: ActiveGuards,
     /// Makes and verifies the authenticity codes of messages and moves.
     pub(crate) codes: WorkCodes,
     pub(crate) background: BackgroundTasks,
@@ -53,7 +53,7 @@ impl Outbox {
         store: Store,
         options: OutboxOptions,
         clock: Arc<dyn Clock>,
-        guards: Guards,
+        guards: ActiveGuards,
         codes: WorkCodes,
     ) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Outbox {
     /// Returns the longest lease that this client may take on a message. Receipts are kept for one write deadline,
     /// and a handler that ran longer could repeat an effect.
     pub(crate) fn longest_lease(&self) -> Duration {
-        self.options.flight.saturating_sub(SERVER_LIMIT)
+        self.options.write_deadline.saturating_sub(SERVER_LIMIT)
     }
 
     /// Starts the deadline of remote writes. Must be called before their primary is read or committed.
@@ -103,7 +103,7 @@ impl Outbox {
     /// Adds a known type, which lets this client's workers do the type's open work.
     pub(crate) fn add_type(&self, schema: &'static Schema) {
         self.known_types.add_type(schema);
-        self.store.watch_time_for_expiry([schema]);
+        self.store.estimate_store_time_if_expiring([schema]);
     }
 
     /// Returns the number of known type versions. When it has grown, unknown rows may have become known.
@@ -131,7 +131,7 @@ impl Outbox {
         self.known_types.type_of_list(home, address, self.guards_and_case())
     }
 
-    fn guards_and_case(&self) -> (Guards, TableCase) {
+    fn guards_and_case(&self) -> (ActiveGuards, TableCase) {
         (self.guards, self.store.table_case())
     }
 

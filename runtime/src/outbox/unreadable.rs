@@ -12,7 +12,7 @@ use crate::{
 
 /// Removes copies from the old rows of an effect that do not belong to the entity. The condition of an index, which
 /// needs the whole entity, may have kept the entity out of the index, and another entity may have the key.
-pub(crate) async fn confirm_old_copies(
+pub(crate) async fn drop_copies_of_other_owners(
     outbox: &Outbox,
     table: &str,
     mut effect: Effect,
@@ -77,7 +77,7 @@ async fn is_own_remote_copy(
     if !copy.family.conditional {
         return Ok(true);
     }
-    let copies = copy.family.table_beside(table);
+    let copies = copy.family.table_given_primary_table(table);
     let (partition_key, row_key) = copy.row.keys();
     let at = RowAt::new(&copies, partition_key, row_key);
     let found = outbox.store.row_if_table_exists(at).await?;

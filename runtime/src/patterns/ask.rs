@@ -123,7 +123,7 @@ fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: Access) -> Q
     Question {
         verb,
         table: family
-            .map_or(schema.table.into(), |family| family.table_beside(schema.table))
+            .map_or(schema.table.into(), |family| family.table_given_primary_table(schema.table))
             .into(),
         filter,
         partition: family.map_or_else(

@@ -120,7 +120,7 @@ impl PartitionUse {
     /// Returns the partitions of a family's rows, in the default table of the entity.
     pub(super) fn of_family(schema: &Schema, family: &Family) -> Self {
         Self {
-            table: family.table_beside(schema.table).into_owned(),
+            table: family.table_given_primary_table(schema.table).into_owned(),
             key: family.partition.text.to_owned(),
             shape: PartitionShape::of_family(family),
         }

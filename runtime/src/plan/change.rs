@@ -7,7 +7,7 @@ use super::{
     TokenMaker,
     effect::{Effect, Planner},
     size,
-    verb::{OnRace, Verb},
+    verb::{EntityVerb, OnRace},
     wide,
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) enum Planned {
 #[derive(Debug, Clone)]
 pub(crate) struct PendingVerb {
     planner: Planner,
-    verb: Verb,
+    verb: EntityVerb,
     /// The access path from the caller, or `None` if the caller passed an entity.
     at: Option<Access>,
     /// A row with the keys of the primary to read, or `None` while keys lack blind tokens.
@@ -66,8 +66,10 @@ impl PendingVerb {
     /// missing or mismatched parts.
     pub(crate) fn may_end_torn_entity(&self) -> bool {
         match self.verb {
-            Verb::DeleteAt { .. } => true,
-            Verb::InsertOrReplace(_) | Verb::ReplaceAny(_) => self.schema().can_replace_torn(),
+            EntityVerb::DeleteAt { .. } => true,
+            EntityVerb::InsertOrReplace(_) | EntityVerb::ReplaceAny(_) => {
+                self.schema().can_replace_torn()
+            }
             _ => false,
         }
     }
@@ -103,7 +105,11 @@ impl Change {
 
     /// Creates a verb on an entity of type `schema`. `at` is the access path from the caller, or `None` if the caller
     /// passed an entity.
-    pub(super) fn new(schema: &'static Schema, verb: Verb, at: Option<&Access>) -> Result<Self> {
+    pub(super) fn new(
+        schema: &'static Schema,
+        verb: EntityVerb,
+        at: Option<&Access>,
+    ) -> Result<Self> {
         let planner = Planner { schema, tokens: TokenMaker::without_keys() };
         let needs = schema.needs();
         if !needs.contain(Needs::TOKENS) {
@@ -113,10 +119,10 @@ impl Change {
         Ok(Self { needs, planned: Planned::Verb(Box::new(pending)) })
     }
 
-    fn with_complete_keys(planner: Planner, verb: Verb) -> Result<Self> {
+    fn with_complete_keys(planner: Planner, verb: EntityVerb) -> Result<Self> {
         let on_race = verb.reaction_to_race(&planner)?;
         if on_race.is_none() {
-            return Ok(Self::from_effect(verb.blind_effect(&planner)?));
+            return Ok(Self::from_effect(verb.effect_without_read(&planner)?));
         }
         let needs = planner.schema.needs().without(Needs::TOKENS);
         let keys = Some(verb.keys_to_read(&planner)?);
@@ -182,7 +188,9 @@ impl Change {
             // Only these can insert an entity that did not exist.
             Planned::Verb(pending) => matches!(
                 pending.verb,
-                Verb::Insert(_) | Verb::InsertOrReplace(_) | Verb::InsertOrMerge(_)
+                EntityVerb::Insert(_)
+                    | EntityVerb::InsertOrReplace(_)
+                    | EntityVerb::InsertOrMerge(_)
             ),
         }
     }
@@ -215,7 +223,7 @@ impl Change {
             }
             Planned::Verb(pending) => {
                 let mut row_keys: Vec<&str> = pending.keys.iter().map(Row::row_key).collect();
-                if let Verb::Replace { rows, .. } = &pending.verb {
+                if let EntityVerb::Replace { rows, .. } = &pending.verb {
                     row_keys.push(rows.primary.row_key());
                 }
                 row_keys
@@ -234,7 +242,7 @@ impl Change {
         let (before, after, primary) = match &self.planned {
             // An entity that was read through a copy is replaced after its primary was read.
             Planned::Verb(pending) => {
-                let Verb::Replace { loaded, rows } = &pending.verb else { return None };
+                let EntityVerb::Replace { loaded, rows } = &pending.verb else { return None };
                 // The commit refuses a change to another partition.
                 if rows.primary.partition_key() != self.keys().0 {
                     return None;
@@ -351,7 +359,7 @@ impl Change {
     }
 
     /// Returns whether the entity is read again after a lost race.
-    pub(crate) fn reads_again(&self) -> bool {
+    pub(crate) fn reads_again_after_race(&self) -> bool {
         self.reaction_to_race() == Some(OnRace::ReadAgain)
     }
 }

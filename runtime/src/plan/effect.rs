@@ -123,7 +123,7 @@ impl Planner {
     ///
     /// `is_unrecognized_entity` for a row of another type.
     pub(super) fn refuse_row_of_other_type(&self, row: &Row) -> Result<()> {
-        match self.schema.recognize(row, self.schema.primary()?)? {
+        match self.schema.recognize_as(row, self.schema.primary()?)? {
             other @ (Recognition::Foreign(_) | Recognition::Unmarked) => {
                 Err(error_with_row_keys(row, self.schema.unrecognized_error(&other)))
             }
@@ -200,7 +200,8 @@ impl Planner {
         self.needs_only_merge(patch)
             && !self.schema.shares_keys
             && !columns.iter().any(|column| sets(&column.name))
-            && (!self.schema.is_wide() || wide::parts_with(self.schema, names()).len() <= 1)
+            && (!self.schema.is_wide()
+                || wide::parts_with_properties(self.schema, names()).len() <= 1)
     }
 
     /// Returns the effect of one operation on the primary, for an entity without copies and lists.
@@ -256,8 +257,10 @@ impl Planner {
         current: &Row,
         new: EntityRows,
     ) -> Result<Effect> {
-        let unknown =
-            self.schema.unknown_of(current).map_err(|error| error_with_row_keys(current, error))?;
+        let unknown = self
+            .schema
+            .unknown_properties_of(current)
+            .map_err(|error| error_with_row_keys(current, error))?;
         if unknown.is_empty() {
             return self.replace(current, new);
         }
@@ -337,7 +340,7 @@ impl Planner {
             return self.patch_by_replacing(current, patch);
         }
         refuse_moving(current)?;
-        let row = row_of_bag(current.keys(), &patch.set)?.inherit_encrypted_names_of(current);
+        let row = row_from_bag(current.keys(), &patch.set)?.inherit_encrypted_names_of(current);
         let guard = Condition::unchanged(current)?;
         Ok(self.primary_only(Operation::merge(row, guard), None))
     }
@@ -357,8 +360,10 @@ impl Planner {
         }
         let rows = self.rows_of_entity(&row)?.with_newer_blob_values(&patch.blobs);
         let effect = self.replace(current, EntityRows { primary: row, ..rows })?;
-        let unknown =
-            self.schema.unknown_of(current).map_err(|error| error_with_row_keys(current, error))?;
+        let unknown = self
+            .schema
+            .unknown_properties_of(current)
+            .map_err(|error| error_with_row_keys(current, error))?;
         self.refuse_lossy(current, &effect, &unknown)?;
         Ok(effect)
     }
@@ -474,8 +479,10 @@ impl Planner {
             return Ok(Cow::Borrowed(primary));
         }
         // A primary keeps its keys, including their blind tokens.
-        let unknown =
-            self.schema.unknown_of(primary).map_err(|error| error_with_row_keys(primary, error))?;
+        let unknown = self
+            .schema
+            .unknown_properties_of(primary)
+            .map_err(|error| error_with_row_keys(primary, error))?;
         let row = (self.schema.primary_in_current_form)(primary, self.schema.primary()?)
             .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()))
             .and_then(|row| unknown.added_to_primary(row));
@@ -512,7 +519,7 @@ fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
     if changed.is_empty() {
         return Ok(None);
     }
-    Ok(Some(row_of_bag(new.keys(), &changed)?.inherit_encrypted_names_of(new)))
+    Ok(Some(row_from_bag(new.keys(), &changed)?.inherit_encrypted_names_of(new)))
 }
 
 /// Returns a row after a patch: some properties set, others removed.
@@ -524,7 +531,7 @@ fn apply_patch(row: &Row, changes: &PropertyChanges) -> Result<Row> {
     for name in &changes.remove {
         bag.remove(name);
     }
-    row_of_bag(row.keys(), &bag)
+    row_from_bag(row.keys(), &bag)
 }
 
 /// Returns the stored row if it has this ETag.
@@ -542,7 +549,7 @@ fn require_etag(current: &Row, etag: Option<ETag>) -> Result<&Row> {
 }
 
 /// Builds a row with the properties of a bag.
-pub(super) fn row_of_bag((partition_key, row_key): (&str, &str), bag: &Bag) -> Result<Row> {
+pub(super) fn row_from_bag((partition_key, row_key): (&str, &str), bag: &Bag) -> Result<Row> {
     let mut builder = Row::build(partition_key, row_key);
     for (name, value) in bag.iter() {
         builder.put(name, value.as_ref());

@@ -31,7 +31,7 @@ pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result
         Filter::Compare { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
                 // A prefix that is not below any string, such as the empty one, has a single bound.
-                let alone = PrefixCondition::find(filter, &[]);
+                let alone = PrefixCondition::find_in_conditions(filter, &[]);
                 if let Some(prefix) = alone.and_then(|prefix| prefix.rewrite_on_keys(access)) {
                     return Ok(prefix);
                 }
@@ -76,7 +76,7 @@ fn rewrite_all(all: &[Filter], access: &Access) -> Result<Filter> {
         .iter()
         .enumerate()
         .filter_map(|(at, filter)| {
-            let prefix = PrefixCondition::find(filter, all)?;
+            let prefix = PrefixCondition::find_in_conditions(filter, all)?;
             Some((at, prefix.upper, prefix.rewrite_on_keys(access)?))
         })
         .collect();
@@ -136,7 +136,7 @@ fn encode_above_int64(
 ) -> Result<(), InvalidValue> {
     let as_u64 = |number: u64, out: &mut String| match part.form {
         Form::Plain => number.encode(out),
-        Form::Width(width) => number.encode_width(width, out),
+        Form::Width(width) => number.encode_zero_padded(width, out),
         Form::Descending => number.encode_descending(out),
         _ => Err(InvalidValue::new(format!("{number} is above the largest Int64"))),
     };

@@ -22,7 +22,7 @@ pub(super) struct PrefixCondition<'a> {
 impl<'a> PrefixCondition<'a> {
     /// Returns the prefix that `filter` requires together with one of `all`, which are conditions combined with `and`:
     /// `P ge 'Ha'` and `P lt 'Hb'`.
-    pub(super) fn find(filter: &'a Filter, all: &[Filter]) -> Option<Self> {
+    pub(super) fn find_in_conditions(filter: &'a Filter, all: &[Filter]) -> Option<Self> {
         let (field, prefix) = bound_of_text(filter, Comparison::Ge)?;
         let upper = match text_successor(prefix) {
             None => None,

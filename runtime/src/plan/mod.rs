@@ -29,10 +29,10 @@ pub(crate) use key_conditions::rewrite_key_conditions;
 pub(crate) use list::{
     IdForm, ListDelta, StoredList, read_ids_of_row, read_row_keys, spill_bounds,
 };
-pub(crate) use planned::{Role, StoredAs};
+pub(crate) use planned::{OperationRole, StoredAs};
 pub(crate) use size::hidden_nulls;
 pub(crate) use tokens::TOKEN_CHARACTER_BITS;
-pub(crate) use tokens::token_scope;
+pub(crate) use tokens::blind_token_scope;
 pub(crate) use tokens::{TokenMaker, TokenScope};
 pub(crate) use transaction_plan::{
     ChangedList, RowsRead, TransactionPlan, list_deltas, row_written_twice_error,

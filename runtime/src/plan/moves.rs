@@ -212,7 +212,7 @@ pub(crate) fn mark_moving<E: TableEntity>(
         );
     }
     refuse_moving(row)?;
-    if let Some(property) = E::SCHEMA.unknown_of(row)?.first_undecrypted_name() {
+    if let Some(property) = E::SCHEMA.unknown_properties_of(row)?.first_undecrypted_name() {
         return Err(place(lossy_write_error(property)));
     }
     let family = E::SCHEMA.primary()?;

@@ -6,14 +6,14 @@ use crate::{batch::Operation, entity::Schema, error::Result, key::Family};
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedOperation {
     pub(crate) operation: Operation,
-    pub(crate) role: Role,
+    pub(crate) role: OperationRole,
     pub(crate) stored_as: StoredAs,
 }
 
 /// Why a transaction contains an operation. If the operation fails, the role shows whether the cause is a caller's
 /// mistake, a taken key or a lost race.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Role {
+pub(crate) enum OperationRole {
     /// Writes the primary of the verb at this position.
     Primary(usize),
     /// Deletes a part of a wide entity for the verb at this position, whatever its ETag. The other parts are

@@ -60,7 +60,7 @@ struct EntityTokens<'t> {
 
 /// Returns the scope whose index key makes the blind tokens of a row. This is the scope of its PartitionKey, or the
 /// default scope if the PartitionKey itself contains a blind token.
-pub(crate) fn token_scope(
+pub(crate) fn blind_token_scope(
     keys: &dyn KeyProvider,
     family: &Family,
     partition_key: &str,
@@ -130,9 +130,9 @@ impl TokenMaker {
         }
     }
 
-    fn token_scope(&self, family: &Family, partition_key: &str) -> TokenScope {
+    fn blind_token_scope(&self, family: &Family, partition_key: &str) -> TokenScope {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
-        Some(token_scope(&*keys.provider, family, partition_key))
+        Some(blind_token_scope(&*keys.provider, family, partition_key))
     }
 
     fn index_key_of_scope(&self, scope: &TokenScope, field: &str) -> Result<Arc<IndexKey>> {
@@ -284,9 +284,9 @@ impl TokenMaker {
         match access.keys.partition.as_deref() {
             // Neither the shared key nor the default scope's key depends on the PartitionKey.
             _ if !self.has_key_per_scope() || family.partition.has_tokens() => {
-                Ok(self.token_scope(family, ""))
+                Ok(self.blind_token_scope(family, ""))
             }
-            Some(partition_key) => Ok(self.token_scope(family, partition_key)),
+            Some(partition_key) => Ok(self.blind_token_scope(family, partition_key)),
             None => Err(no_scope_error()),
         }
     }
@@ -319,7 +319,7 @@ impl TokenMaker {
         family: &'static Family,
         row: &Row,
     ) -> Result<()> {
-        let scope = self.token_scope(family, row.partition_key());
+        let scope = self.blind_token_scope(family, row.partition_key());
         let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
         for (template, key) in keys {
             for (field, found) in template.find_blind_tokens(key).unwrap_or_default() {
@@ -348,7 +348,8 @@ impl EntityTokens<'_> {
             return Ok(keys.map(str::to_owned));
         }
         let [partition_key, row_key] = keys;
-        let tokens = self.field_tokens_in_scope(self.tokens.token_scope(family, partition_key))?;
+        let tokens =
+            self.field_tokens_in_scope(self.tokens.blind_token_scope(family, partition_key))?;
         Ok([
             key_with_tokens(&family.partition, partition_key, tokens),
             key_with_tokens(&family.row, row_key, tokens),

@@ -12,14 +12,14 @@ use std::{
 use super::{
     effect::Effect,
     list::{ListDelta, StoredList},
-    planned::{PlannedOperation, Role, StoredAs},
+    planned::{OperationRole, PlannedOperation, StoredAs},
     wide,
 };
 use crate::{
     batch::{Condition, Operation, Verb, Written},
     entity::CopyRow,
     error::{Error, ErrorKind, Result, ServiceCode},
-    guard::{Guards, Mutation},
+    guard::{ActiveGuards, Mutation},
     limits::BATCH_OPERATIONS,
     row::{ETag, Row},
 };
@@ -49,7 +49,7 @@ pub(crate) struct ChangedList {
 #[derive(Debug, Default)]
 pub(crate) struct TransactionPlan {
     planned: Vec<PlannedOperation>,
-    guards: Guards,
+    guards: ActiveGuards,
 }
 
 impl TransactionPlan {
@@ -61,7 +61,7 @@ impl TransactionPlan {
     pub(crate) fn new(
         effects: &[impl AsRef<Effect>],
         read: &RowsRead,
-        guards: Guards,
+        guards: ActiveGuards,
     ) -> Result<Self> {
         let mut transaction = Self { guards, ..Self::default() };
         if guards.has_mutation(Mutation::CopiesFirst) {
@@ -74,7 +74,11 @@ impl TransactionPlan {
                 let parts =
                     wide::split_operation(effect.schema, joined, &read.generation, &read.parts)?;
                 let may_miss = wide::can_ignore_missing_parts(effect.schema, joined);
-                let role = if may_miss { Role::DeletedPart(verb) } else { Role::Primary(verb) };
+                let role = if may_miss {
+                    OperationRole::DeletedPart(verb)
+                } else {
+                    OperationRole::Primary(verb)
+                };
                 for operation in parts {
                     let operation = transaction.guarded_primary(operation);
                     transaction
@@ -98,7 +102,7 @@ impl TransactionPlan {
             }
             let keys = (&*partition_key, &**row_key);
             for operation in delta.list_operations(keys, list.stored.as_ref())? {
-                transaction.push_framework_row(Role::List, operation);
+                transaction.push_framework_row(OperationRole::List, operation);
             }
         }
         Ok(transaction)
@@ -109,13 +113,16 @@ impl TransactionPlan {
     /// # Errors
     ///
     /// Fails if two verbs write the same row.
-    pub(crate) fn of_primaries(effects: &[impl AsRef<Effect>], guards: Guards) -> Result<Self> {
+    pub(crate) fn of_primaries_only(
+        effects: &[impl AsRef<Effect>],
+        guards: ActiveGuards,
+    ) -> Result<Self> {
         let mut transaction = Self { guards, ..Self::default() };
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
             let stored_as = StoredAs::storage_kind_of_primary(effect.schema)?;
             for operation in &effect.primary {
-                let role = Role::Primary(verb);
+                let role = OperationRole::Primary(verb);
                 let operation = transaction.guarded_primary(operation.clone());
                 transaction.add_primary(verb, PlannedOperation { operation, role, stored_as })?;
             }
@@ -168,7 +175,7 @@ impl TransactionPlan {
     }
 
     /// Adds an operation on one of the library's rows. The fence must be added last.
-    pub(crate) fn push_framework_row(&mut self, role: Role, operation: Operation) {
+    pub(crate) fn push_framework_row(&mut self, role: OperationRole, operation: Operation) {
         self.push(PlannedOperation { operation, role, stored_as: StoredAs::Framework });
     }
 
@@ -184,7 +191,7 @@ impl TransactionPlan {
     fn add_primary(&mut self, verb: usize, planned: PlannedOperation) -> Result<()> {
         let row = planned.operation.row();
         if let Some(PlannedOperation {
-            role: Role::Primary(earlier) | Role::DeletedPart(earlier),
+            role: OperationRole::Primary(earlier) | OperationRole::DeletedPart(earlier),
             ..
         }) = self.earlier_operation(row.row_key())
         {
@@ -217,7 +224,7 @@ impl TransactionPlan {
                 let stored_as = StoredAs::storage_kind_of_copy(effect.schema, copy.family);
                 self.join_with_earlier(PlannedOperation {
                     operation,
-                    role: Role::OldCopy,
+                    role: OperationRole::OldCopy,
                     stored_as,
                 })
                 .map_err(|earlier| taken(earlier, copy))?;
@@ -234,12 +241,16 @@ impl TransactionPlan {
             let (role, operation) = match old.iter().find(|old| have_same_key(old, copy)) {
                 Some(old) if !has_moved && old.row.has_same_content(&copy.row) => continue,
                 Some(_) if self.guards.has_mutation(Mutation::KeptCopyStays) => continue,
-                Some(_) => (Role::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone())),
+                Some(_) => {
+                    (OperationRole::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone()))
+                }
                 None if self.guards.has_mutation(Mutation::TakenKeyReplaced) => {
                     let replace = Operation::insert_or_replace(copy.row.clone());
-                    (Role::NewCopy(verb, copy.family), replace)
+                    (OperationRole::NewCopy(verb, copy.family), replace)
                 }
-                None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
+                None => {
+                    (OperationRole::NewCopy(verb, copy.family), Operation::insert(copy.row.clone()))
+                }
             };
             let stored_as = StoredAs::storage_kind_of_copy(effect.schema, copy.family);
             self.join_with_earlier(PlannedOperation { operation, role, stored_as })
@@ -262,16 +273,16 @@ impl TransactionPlan {
     /// Returns the verb whose primary or copy the operation at this position writes, or `None` for the library's rows.
     pub(crate) fn verb_at(&self, position: usize) -> Option<usize> {
         match self.planned.get(position)?.role {
-            Role::Primary(verb)
-            | Role::DeletedPart(verb)
-            | Role::NewCopy(verb, _)
-            | Role::KeptCopy(verb) => Some(verb),
-            Role::OldCopy
-            | Role::List
-            | Role::Claim
-            | Role::Dirty(_)
-            | Role::MessageOrReceipt
-            | Role::Fence => None,
+            OperationRole::Primary(verb)
+            | OperationRole::DeletedPart(verb)
+            | OperationRole::NewCopy(verb, _)
+            | OperationRole::KeptCopy(verb) => Some(verb),
+            OperationRole::OldCopy
+            | OperationRole::List
+            | OperationRole::Claim
+            | OperationRole::Dirty(_)
+            | OperationRole::MessageOrReceipt
+            | OperationRole::Fence => None,
         }
     }
 
@@ -290,27 +301,29 @@ impl TransactionPlan {
         };
         let (row, verb, stored_as) = match (earlier.role, later.role) {
             // One deletion serves both, because a transaction may contain each row once.
-            (Role::OldCopy, Role::OldCopy) => return Ok(()),
-            (Role::OldCopy, Role::NewCopy(verb, _) | Role::KeptCopy(verb)) => {
-                (later.operation.row().clone(), verb, later.stored_as)
-            }
-            (Role::NewCopy(verb, _) | Role::KeptCopy(verb), Role::OldCopy) => {
-                (earlier.operation.row().clone(), verb, earlier.stored_as)
-            }
+            (OperationRole::OldCopy, OperationRole::OldCopy) => return Ok(()),
             (
-                Role::Primary(verb)
-                | Role::DeletedPart(verb)
-                | Role::NewCopy(verb, _)
-                | Role::KeptCopy(verb),
+                OperationRole::OldCopy,
+                OperationRole::NewCopy(verb, _) | OperationRole::KeptCopy(verb),
+            ) => (later.operation.row().clone(), verb, later.stored_as),
+            (
+                OperationRole::NewCopy(verb, _) | OperationRole::KeptCopy(verb),
+                OperationRole::OldCopy,
+            ) => (earlier.operation.row().clone(), verb, earlier.stored_as),
+            (
+                OperationRole::Primary(verb)
+                | OperationRole::DeletedPart(verb)
+                | OperationRole::NewCopy(verb, _)
+                | OperationRole::KeptCopy(verb),
                 _,
             ) => return Err(Some(verb)),
             (
-                Role::OldCopy
-                | Role::List
-                | Role::Claim
-                | Role::Dirty(_)
-                | Role::MessageOrReceipt
-                | Role::Fence,
+                OperationRole::OldCopy
+                | OperationRole::List
+                | OperationRole::Claim
+                | OperationRole::Dirty(_)
+                | OperationRole::MessageOrReceipt
+                | OperationRole::Fence,
                 _,
             ) => return Err(None),
         };
@@ -319,7 +332,7 @@ impl TransactionPlan {
             true => Operation::insert(row),
             false => Operation::insert_or_replace(row),
         };
-        *earlier = PlannedOperation { operation, role: Role::KeptCopy(verb), stored_as };
+        *earlier = PlannedOperation { operation, role: OperationRole::KeptCopy(verb), stored_as };
         Ok(())
     }
 
@@ -333,7 +346,7 @@ impl TransactionPlan {
     /// the whole entity.
     pub(crate) fn etag_at(&self, position: usize, written: &[Written]) -> Option<ETag> {
         let planned = self.planned.get(position)?;
-        if let (Role::Primary(verb), Some((schema, _))) =
+        if let (OperationRole::Primary(verb), Some((schema, _))) =
             (planned.role, planned.stored_as.type_and_family())
             && schema.is_wide()
         {
@@ -351,7 +364,7 @@ impl TransactionPlan {
         written: &[Written],
     ) -> Vec<Option<Written>> {
         let is_own = |(at, planned): (usize, &PlannedOperation)| {
-            matches!(planned.role, Role::Primary(verb) if verb == at)
+            matches!(planned.role, OperationRole::Primary(verb) if verb == at)
                 && !planned.stored_as.is_wide()
         };
         // One row each: the answers correspond to the verbs in order.
@@ -361,7 +374,10 @@ impl TransactionPlan {
         let mut schemas = vec![None; verbs];
         let mut answers: Vec<(Vec<&Written>, Vec<&Written>)> = vec![Default::default(); verbs];
         for (planned, answer) in self.planned.iter().zip(written) {
-            let (Role::Primary(verb) | Role::DeletedPart(verb)) = planned.role else { continue };
+            let (OperationRole::Primary(verb) | OperationRole::DeletedPart(verb)) = planned.role
+            else {
+                continue;
+            };
             if let (Some((kept, deleted)), Some(schema)) =
                 (answers.get_mut(verb), schemas.get_mut(verb))
             {

@@ -3,8 +3,8 @@
 use super::{
     TokenMaker,
     change::Change,
-    effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_of_bag},
-    verb::Verb,
+    effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_from_bag},
+    verb::EntityVerb,
 };
 use crate::{
     edm::Bag,
@@ -16,7 +16,7 @@ use crate::{
 /// Returns the entity's rows. Fails with `is_rejected` if the user's `validate` refuses the entity.
 fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     if let Err(reason) = entity.check() {
-        let error = Error::rejected(&format!("`{}`", E::SCHEMA.entity), reason);
+        let error = Error::rejected_by_user_code(&format!("`{}`", E::SCHEMA.entity), reason);
         return Err(match entity.to_row() {
             Ok(row) => error_with_row_keys(&row, error),
             Err(_) => error,
@@ -54,19 +54,19 @@ fn loaded_entity<S>(stored: &Stored<S>) -> Result<EntityReadByCaller> {
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
     let rows = validated_rows(entity)?;
     if const { E::SCHEMA.needs().contain(Needs::TOKENS) } {
-        return Change::new(E::SCHEMA, Verb::Insert(rows), None);
+        return Change::new(E::SCHEMA, EntityVerb::Insert(rows), None);
     }
     Ok(Change::from_effect(Effect::of_insertion(E::SCHEMA, rows)))
 }
 
 /// Plans to insert the entity or replace the stored one.
 pub(crate) fn insert_or_replace<E: TableEntity>(entity: &E) -> Result<Change> {
-    Change::new(E::SCHEMA, Verb::InsertOrReplace(validated_rows(entity)?), None)
+    Change::new(E::SCHEMA, EntityVerb::InsertOrReplace(validated_rows(entity)?), None)
 }
 
 /// Plans to insert the entity or merge it into the stored one.
 pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Change> {
-    Change::new(E::SCHEMA, Verb::InsertOrMerge(validated_rows(entity)?), None)
+    Change::new(E::SCHEMA, EntityVerb::InsertOrMerge(validated_rows(entity)?), None)
 }
 
 /// Plans to replace the entity under the ETag that was read.
@@ -81,7 +81,7 @@ pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     entity: &E,
 ) -> Result<Change> {
     let rows = validated_rows(entity).map_err(|error| error_with_row_keys(stored.row(), error))?;
-    Change::new(E::SCHEMA, Verb::Replace { loaded: loaded_entity(stored)?, rows }, None)
+    Change::new(E::SCHEMA, EntityVerb::Replace { loaded: loaded_entity(stored)?, rows }, None)
 }
 
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing changed.
@@ -90,17 +90,18 @@ pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Change
         validated_rows(&**stored).map_err(|error| error_with_row_keys(stored.row(), error))?;
     // Keys with tokens can only be compared once the tokens are made, so such an entity is always written.
     if !E::SCHEMA.has_key_tokens() {
-        let unknown = E::SCHEMA.unknown_of(stored.row())?;
+        let unknown = E::SCHEMA.unknown_properties_of(stored.row())?;
         if unknown.added_to_primary(rows.primary.clone())?.has_same_content(stored.row()) {
             return Ok(None);
         }
     }
-    Change::new(E::SCHEMA, Verb::Update { loaded: loaded_entity(stored)?, rows }, None).map(Some)
+    Change::new(E::SCHEMA, EntityVerb::Update { loaded: loaded_entity(stored)?, rows }, None)
+        .map(Some)
 }
 
 /// Plans to replace the stored entity whatever its ETag.
 pub(crate) fn replace_any_version<E: TableEntity>(entity: &E) -> Result<Change> {
-    Change::new(E::SCHEMA, Verb::ReplaceAny(validated_rows(entity)?), None)
+    Change::new(E::SCHEMA, EntityVerb::ReplaceAny(validated_rows(entity)?), None)
 }
 
 /// Plans to set and remove properties under the ETag that was read.
@@ -109,7 +110,7 @@ pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> 
     let (set, remove) =
         patch.into_changes().map_err(|error| error_with_row_keys(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
-    Change::new(E::SCHEMA, Verb::Patch { loaded: loaded_entity(stored)?, patch }, None)
+    Change::new(E::SCHEMA, EntityVerb::Patch { loaded: loaded_entity(stored)?, patch }, None)
 }
 
 /// Plans to set and remove properties of the entity at a point, whatever its ETag.
@@ -117,21 +118,21 @@ pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> 
     let blobs = patch.take_blobs();
     let keys = access.point()?;
     let (set, remove) = patch.into_changes().map_err(|error| error.at_keys(keys.0, keys.1))?;
-    let keys = row_of_bag(keys, &Bag::new())?;
-    let verb = Verb::PatchAt { keys, patch: PropertyChanges { set, remove, blobs } };
+    let keys = row_from_bag(keys, &Bag::new())?;
+    let verb = EntityVerb::PatchAt { keys, patch: PropertyChanges { set, remove, blobs } };
     Change::new(E::SCHEMA, verb, Some(access))
 }
 
 /// Plans to delete the entity under the ETag that was read. The entity may have been read as another type, such as
 /// a set.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
-    Change::new(E::SCHEMA, Verb::Delete(loaded_entity(stored)?), None)
+    Change::new(E::SCHEMA, EntityVerb::Delete(loaded_entity(stored)?), None)
 }
 
 /// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, fails if the entity does not exist.
 pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Change> {
-    let keys = row_of_bag(access.point()?, &Bag::new())?;
-    Change::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
+    let keys = row_from_bag(access.point()?, &Bag::new())?;
+    Change::new(E::SCHEMA, EntityVerb::DeleteAt { keys, must_exist }, Some(access))
 }
 
 /// Returns the effect that replaces a stored entity of the type under its ETag and keeps none of its properties.

@@ -1,6 +1,6 @@
 //! The verbs of typed tables as data, and the operations of each.
 
-use super::effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_of_bag};
+use super::effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_from_bag};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
@@ -11,7 +11,7 @@ use crate::{
 
 /// The caller's request to write one entity of a declared type.
 #[derive(Debug, Clone)]
-pub(crate) enum Verb {
+pub(crate) enum EntityVerb {
     Insert(EntityRows),
     InsertOrReplace(EntityRows),
     /// Merges the entity's properties into the stored entity, or inserts it.
@@ -56,7 +56,7 @@ pub(crate) enum OnRace {
     ReportToCaller,
 }
 
-impl Verb {
+impl EntityVerb {
     /// Returns how to react if another writer changes the stored primary after the verb has read it. Returns `None`
     /// if the verb needs no read.
     pub(super) fn reaction_to_race(&self, planner: &Planner) -> Result<Option<OnRace>> {
@@ -115,7 +115,7 @@ impl Verb {
     }
 
     /// Returns the effect of a verb that needs no read.
-    pub(super) fn blind_effect(&self, planner: &Planner) -> Result<Effect> {
+    pub(super) fn effect_without_read(&self, planner: &Planner) -> Result<Effect> {
         Ok(match self {
             Self::Insert(rows) => planner.insert(rows.clone()),
             Self::InsertOrReplace(rows) => {
@@ -137,7 +137,7 @@ impl Verb {
             Self::Patch { loaded, patch } => planner.patch(&loaded.row, patch)?,
             Self::Delete(loaded) => planner.delete(&loaded.row)?,
             Self::PatchAt { keys, patch } => {
-                let row = row_of_bag(keys.keys(), &patch.set)?;
+                let row = row_from_bag(keys.keys(), &patch.set)?;
                 // `Any` requires an existing entity. Without a condition, a merge would insert one.
                 planner.primary_only(Operation::merge(row, Condition::Any), None)
             }
@@ -208,7 +208,7 @@ impl Verb {
             None => Ok(keys),
             Some(at) => {
                 let at = planner.tokens.fill_tokens_of_path(planner.schema, at)?;
-                row_of_bag(at.point()?, &Bag::new())
+                row_from_bag(at.point()?, &Bag::new())
             }
         };
         Ok(match self {

@@ -155,14 +155,14 @@ macro_rules! setters {
         /// # tokio::runtime::Runtime::new()?.block_on(async {
         /// let logins: Table<Login> = Client::memory().table();
         /// let century = datetime!(1950-01-01 0:00 UTC)..datetime!(2050-01-01 0:00 UTC);
-        /// let query = logins.query(Login::primary().at_between(century).user("don")).many_tables();
+        /// let query = logins.query(Login::primary().at_between(century).user("don")).allow_many_tables();
         /// assert_eq!((query.explain().tables, query.explain().lists_tables), (36_525, true));
         /// assert!(query.collect().await?.is_empty());
         /// # Ok::<(), Error>(()) })?;
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         #[must_use]
-        pub fn many_tables(mut self) -> Self {
+        pub fn allow_many_tables(mut self) -> Self {
             self.request.allow_many_tables();
             self
         }

@@ -6,7 +6,7 @@ use super::{
         MakeTokenCondition, has_encrypted_condition, no_token_error, text_with_tokens,
         wider_filter_with_tokens,
     },
-    plan::Parts,
+    plan::ItemRows,
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     key::Family,
     plan::{
         self,
-        wide::{self, PartsRead},
+        wide::{self, WidePartsRead},
     },
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct SentFilter {
 
 impl Request {
     /// Returns the filter for `explain`, with a placeholder for each blind token.
-    pub(crate) fn filter_to_explain(&self, parts: Parts) -> Result<Filter> {
+    pub(crate) fn filter_to_explain(&self, parts: ItemRows) -> Result<Filter> {
         let token = |property: &str, _: &Value| self.token_condition(property, TOKEN_IN_EXPLAIN);
         self.filter_of(&self.access, parts, &token)
     }
@@ -40,13 +40,13 @@ impl Request {
     fn filter_of(
         &self,
         access: &Access,
-        parts: Parts,
+        parts: ItemRows,
         token: MakeTokenCondition<'_>,
     ) -> Result<Filter> {
         let keys = access.checked_keys()?;
         let mut filter = match parts {
-            Parts::OfType(schema, _) => wide::bounds_with_all_parts(schema, keys).filter(),
-            Parts::Single | Parts::OfMembers(_) => keys.filter(),
+            ItemRows::OfType(schema, _) => wide::bounds_with_all_parts(schema, keys).filter(),
+            ItemRows::Single | ItemRows::OfMembers(_) => keys.filter(),
         };
         if let Some(condition) = self.type_condition(parts) {
             filter = filter.and_all(condition);
@@ -56,8 +56,8 @@ impl Request {
         for condition in conditions {
             let condition = plan::rewrite_key_conditions(condition, access)?;
             let condition = match parts {
-                Parts::OfType(schema, _) => wide::condition_on_all_parts(schema, &condition),
-                Parts::Single | Parts::OfMembers(_) => condition,
+                ItemRows::OfType(schema, _) => wide::condition_on_all_parts(schema, &condition),
+                ItemRows::Single | ItemRows::OfMembers(_) => condition,
             };
             self.refuse_encrypted(&condition)?;
             filter = filter.and_all(wider_filter_with_tokens(&condition, token)?);
@@ -141,7 +141,7 @@ impl Request {
     fn filter_with_unsent(
         &self,
         access: &Access,
-        parts: Parts,
+        parts: ItemRows,
         token: MakeTokenCondition<'_>,
     ) -> Result<SentFilter> {
         let filter = self.filter_of(access, parts, token)?;
@@ -166,7 +166,7 @@ impl Request {
     pub(crate) async fn filter_to_send(
         &self,
         access: &Access,
-        parts: Parts,
+        parts: ItemRows,
     ) -> Result<Option<SentFilter>> {
         if self.conditions.iter().any(has_encrypted_condition) {
             return Box::pin(self.filter_with_tokens(access, parts)).await;
@@ -179,7 +179,7 @@ impl Request {
     async fn filter_with_tokens(
         &self,
         access: &Access,
-        parts: Parts,
+        parts: ItemRows,
     ) -> Result<Option<SentFilter>> {
         let tokens = self.store.shared_token_maker().await?;
         let asked = tokens.scopes_of_path_or_named(access, &self.scopes)?;
@@ -234,17 +234,17 @@ impl Request {
     /// Returns whether the filter alone selects the rows of the queried type: it compares the type, and the type
     /// has a single version. The type property then need not be read. Expired rows, reserved copies and rows that
     /// do not match an encrypted condition are dropped elsewhere.
-    pub(crate) fn is_type_decided(&self, parts: Parts) -> bool {
+    pub(crate) fn is_type_decided(&self, parts: ItemRows) -> bool {
         let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
         is_only_version && self.type_condition(parts).is_some()
     }
 
     /// Returns the condition on the EntityType, or `None` if the key bounds exclude rows of other types.
-    fn type_condition(&self, parts: Parts) -> Option<Filter> {
+    fn type_condition(&self, parts: ItemRows) -> Option<Filter> {
         let schema = self.schema?;
         let family = self.access.family?;
         // The range also contains the other parts of each entity.
-        if let (Parts::OfType(_, read @ PartsRead::One(_)), Some(name)) =
+        if let (ItemRows::OfType(_, read @ WidePartsRead::One(_)), Some(name)) =
             (parts, schema.type_property())
         {
             return Some(part_condition(name, schema, read));
@@ -268,7 +268,7 @@ pub(crate) fn type_condition(
         && keys.partition.is_some()
         && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
     (!apart).then(|| match schema.is_wide() && family.is_primary() {
-        true => part_condition(name, schema, PartsRead::All),
+        true => part_condition(name, schema, WidePartsRead::All),
         false => versions_condition(name, schema, family),
     })
 }
@@ -276,7 +276,7 @@ pub(crate) fn type_condition(
 /// Returns a condition that finds the parts of wide entities that a query reads. If the type has older
 /// versions, the condition also finds rows of unknown later versions, which cause an error instead of being
 /// missed.
-fn part_condition(name: &str, schema: &'static Schema, read: PartsRead) -> Filter {
+fn part_condition(name: &str, schema: &'static Schema, read: WidePartsRead) -> Filter {
     let markers = wide::type_markers_of_parts(schema, read).into_iter();
     let known = Filter::any(markers.map(|marker| Filter::eq(name, marker)));
     if schema.older.is_none() {

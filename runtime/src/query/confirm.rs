@@ -6,7 +6,7 @@ use crate::{
     entity::Schema,
     error::{Error, Result},
     key::Family,
-    plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
+    plan::outbox::{CopyAddress, id_of_reserving_claim, owner_of_copy, previous_owner},
     row::Row,
     store::{
         derive::{OwnerHoldsKey, find_owner_holding_key},
@@ -75,7 +75,7 @@ impl ReadPlan {
         table: &str,
         row: Row,
     ) -> Result<Option<Row>> {
-        if reserving_claim(&row)?.is_none() {
+        if id_of_reserving_claim(&row)?.is_none() {
             return Ok(Some(row));
         }
         let known = self.type_and_family_of(&row)?.filter(|(_, family)| may_be_reserved(family));

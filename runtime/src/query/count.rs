@@ -106,7 +106,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         if !self.request.reads_list() {
             let counted =
                 |plan: &QueryPlan, row: Result<Row>| Ok(plan.is_row_an_item(&row?)?.then_some(()));
-            let query = query.edit_request(Request::keys_only);
+            let query = query.edit_request(Request::select_deciding_properties);
             return query.map_source(|_| Source::Rows(Arc::new(counted)));
         }
         let ids = self.request.schema.filter(|_| self.counts_ids());

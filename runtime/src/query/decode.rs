@@ -38,7 +38,7 @@ fn decode_recognized<E: TableEntity, T: FromRow>(
     row: &Row,
     family: &'static Family,
 ) -> Result<Result<T, Recognition>> {
-    match E::SCHEMA.recognize(row, family)? {
+    match E::SCHEMA.recognize_as(row, family)? {
         Recognition::Ours => T::from_copy(row, family).map(Ok),
         Recognition::Version(version) => {
             let value = read_other_version::<E, T>(row, family.name, version)?;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     list_query,
-    plan::Parts,
+    plan::ItemRows,
     request::{Request, TOKEN_IN_EXPLAIN},
     tables::QueriedTables,
 };
@@ -41,8 +41,8 @@ pub struct Explain {
 impl Explain {
     /// Describes the first request that a query sends.
     pub(super) fn of_request(request: &Request) -> Self {
-        let (parts, blob) = (request.parts(), list_query::list_blob_of_request(request));
-        let filter = request.checked_parts().and_then(|parts| request.filter_to_explain(parts));
+        let (parts, blob) = (request.item_rows(), list_query::list_blob_of_request(request));
+        let filter = request.checked_item_rows().and_then(|parts| request.filter_to_explain(parts));
         let class = match &filter {
             Ok(filter) => request.cost_class(filter),
             // A query that is refused still has its path.
@@ -53,7 +53,7 @@ impl Explain {
             Err(error) => (String::new(), Some(error)),
         };
         let select = parts.as_ref().ok().and_then(|parts| request.columns_to_read(*parts));
-        let parts = parts.unwrap_or(Parts::Single);
+        let parts = parts.unwrap_or(ItemRows::Single);
         let top = request.page_limit(parts, None);
         let rows = |items: u64| items.saturating_mul(u64::from(parts.rows_per_item()));
         let pages = request.take.zip(top);

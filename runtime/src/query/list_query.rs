@@ -136,7 +136,11 @@ async fn read_ids_of_one_list(
         let ids = list.map(|list| list.ids).unwrap_or_default();
         return Ok(ids.into_iter().map(|id| (partition_key.clone(), id)).collect());
     };
-    let row = RowAddress { table: family.table_beside(table).into_owned(), partition_key, row_key };
+    let row = RowAddress {
+        table: family.table_given_primary_table(table).into_owned(),
+        partition_key,
+        row_key,
+    };
     let place = ListAddress { in_blob: family.in_blob, row };
     let list = find_list(&request.store, &place).await?;
     Ok(keys_of(request, schema, family, table, list.ids()))

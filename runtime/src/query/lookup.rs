@@ -8,7 +8,7 @@ use crate::{
     edm::Ticks,
     entity::{Point, Stored, TableEntity},
     error::{Error, Result},
-    single_flight::Slot,
+    single_flight::FlightSlot,
 };
 
 /// Caches the entities of a query in memory for a limited time. The first access reads the store, later ones
@@ -45,7 +45,7 @@ struct Inner<E> {
     query: Query<E, Stored<E>>,
     ttl: Duration,
     clock: Arc<dyn Clock>,
-    slot: Slot<LookupState<E>>,
+    slot: FlightSlot<LookupState<E>>,
 }
 
 /// The cached entities, and the state of the reads that fill the cache.
@@ -127,7 +127,7 @@ impl<E: TableEntity> Lookup<E> {
     /// # }
     /// ```
     pub fn with_clock(query: Query<E, Stored<E>>, ttl: Duration, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { query, ttl, clock, slot: Slot::default() }))
+        Self(Arc::new(Inner { query, ttl, clock, slot: FlightSlot::default() }))
     }
 
     /// Returns the entity at a point, or `None` if it did not exist when the entities were read.

@@ -1,11 +1,11 @@
 //! Reads single rows, and takes stored rows through the stages of a plan.
 
-use super::plan::{OpenStages, Parts, ReadPlan};
+use super::plan::{ItemRows, OpenStages, ReadPlan};
 use crate::{
     address::RowAt,
     backend::ReadRequest,
     error::Result,
-    plan::wide::{self, PartsRead},
+    plan::wide::{self, WidePartsRead},
     row::Row,
     store::{replace_by_table_name_error, rows::Store},
 };
@@ -24,13 +24,13 @@ impl ReadPlan {
         let RowAt { table, partition_key, row_key } = at;
         let read = ReadRequest { table, partition_key, row_key, select: self.columns.as_deref() };
         let row = match self.parts {
-            Parts::Single => {
+            ItemRows::Single => {
                 let row = store.read(read).await;
                 row.map_err(|error| replace_by_table_name_error(error, table))
             }
             // Boxed to keep these futures out of the reads of plain entities.
-            Parts::OfType(schema, _) => Box::pin(store.read_parts(read, schema)).await,
-            Parts::OfMembers(members) => Box::pin(store.read_set_member(read, members)).await,
+            ItemRows::OfType(schema, _) => Box::pin(store.read_parts(read, schema)).await,
+            ItemRows::OfMembers(members) => Box::pin(store.read_set_member(read, members)).await,
         };
         let row = row.transpose();
         if self.open_stages == OpenStages::NONE {
@@ -111,13 +111,15 @@ impl ReadPlan {
         mut rows: Vec<Result<Row>>,
     ) -> Result<Vec<Result<Row>>> {
         match self.parts {
-            Parts::Single => Ok(rows),
-            Parts::OfType(schema, PartsRead::All) => store.join_page(table, schema, rows).await,
-            Parts::OfType(schema, PartsRead::One(part)) => {
+            ItemRows::Single => Ok(rows),
+            ItemRows::OfType(schema, WidePartsRead::All) => {
+                store.join_page(table, schema, rows).await
+            }
+            ItemRows::OfType(schema, WidePartsRead::One(part)) => {
                 let whole = |row| wide::part_as_entity_row(schema, row, part);
                 Ok(rows.into_iter().map(|row| row.and_then(whole)).collect())
             }
-            Parts::OfMembers(members) => {
+            ItemRows::OfMembers(members) => {
                 for schema in members.schemas().iter().filter(|schema| schema.is_wide()) {
                     rows = store.join_page(table, schema, rows).await?;
                 }

@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     filter::Filter,
     key::Family,
-    plan::wide::PartsRead,
+    plan::wide::WidePartsRead,
     store::{rows::Store, sealing::open::ReadAs},
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct ReadPlan {
     /// The types whose declarations are used to decrypt the rows.
     pub(crate) kinds: ReadAs,
     /// The rows that make up an item.
-    pub(crate) parts: Parts,
+    pub(crate) parts: ItemRows,
     /// The properties to request, or `None` for all.
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) filter: ReadFilter,
@@ -30,21 +30,23 @@ pub(crate) struct ReadPlan {
 
 /// The rows that make up an item of a read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Parts {
+pub(crate) enum ItemRows {
     /// One row.
     Single,
     /// These rows of a wide entity of this type.
-    OfType(&'static Schema, PartsRead),
+    OfType(&'static Schema, WidePartsRead),
     /// One row, or all rows of an entity of a wide member of the set.
     OfMembers(&'static Members),
 }
 
-impl Parts {
+impl ItemRows {
     /// Returns how many rows each item is read from.
     pub(crate) fn rows_per_item(self) -> u32 {
         match self {
-            Self::OfType(schema, PartsRead::All) => u32::try_from(schema.parts.len()).unwrap_or(1),
-            Self::OfType(_, PartsRead::One(_)) | Self::Single | Self::OfMembers(_) => 1,
+            Self::OfType(schema, WidePartsRead::All) => {
+                u32::try_from(schema.parts.len()).unwrap_or(1)
+            }
+            Self::OfType(_, WidePartsRead::One(_)) | Self::Single | Self::OfMembers(_) => 1,
         }
     }
 }
@@ -96,7 +98,7 @@ impl OpenStages {
     }
 
     /// Returns whether the caller's conditions may have to be checked after rows were opened.
-    pub(crate) const fn meets_conditions_later(self) -> bool {
+    pub(crate) const fn checks_conditions_after_opening(self) -> bool {
         self.contain(Self::CONFIRM) || self.contain(Self::COMPARE)
     }
 
@@ -149,7 +151,11 @@ impl ReadPlan {
         Ok(Self {
             access,
             kinds: ReadAs::Typed(schema),
-            parts: if is_wide { Parts::OfType(schema, PartsRead::All) } else { Parts::Single },
+            parts: if is_wide {
+                ItemRows::OfType(schema, WidePartsRead::All)
+            } else {
+                ItemRows::Single
+            },
             columns: columns_of_row(schema, family, columns),
             filter: ReadFilter::NONE,
             open_stages,
@@ -167,7 +173,7 @@ impl ReadPlan {
         Self {
             access,
             kinds: ReadAs::Members(members),
-            parts: if is_wide { Parts::OfMembers(members) } else { Parts::Single },
+            parts: if is_wide { ItemRows::OfMembers(members) } else { ItemRows::Single },
             columns: None,
             filter: ReadFilter::NONE,
             open_stages,

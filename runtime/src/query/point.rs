@@ -20,7 +20,8 @@ impl ReadPlan {
         let point = self.access.point().map_err(|error| error.in_table(table));
         let (partition_key, row_key) = point?;
         let family = self.access.family;
-        let table = family.map_or(Cow::Borrowed(table), |family| family.table_beside(table));
+        let table =
+            family.map_or(Cow::Borrowed(table), |family| family.table_given_primary_table(table));
         self.read_row(store, RowAt::new(&table, partition_key, row_key)).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::{
     columns::{find_family_with_reservations, may_be_reserved},
     conditions::SentFilter,
-    plan::{OpenStages, Parts, ReadFilter, ReadPlan},
+    plan::{ItemRows, OpenStages, ReadFilter, ReadPlan},
     request::Request,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     filter::Filter,
     page::{Cursor, text_fingerprint},
     row::Row,
-    store::dated::name_of,
+    store::dated::name_of_period,
 };
 
 /// A planned query: everything that its pages have in common.
@@ -52,9 +52,9 @@ impl Request {
     pub(crate) async fn plan_page(mut self, cursor: Option<&Cursor>) -> Result<QueryPlan> {
         let planned = self.plan_read().await.map_err(|error| error.in_table(&self.table))?;
         let PlannedRead { read, unsent, finds_nothing } = planned;
-        let is_in_table = cursor.is_some_and(|cursor| !cursor.begins_table());
+        let is_in_table = cursor.is_some_and(|cursor| !cursor.is_at_table_start());
         if let Some(tables) = self.tables.as_mut().filter(|_| !finds_nothing && !is_in_table) {
-            let listed = tables.list_existing(&self.store, self.many_tables).await;
+            let listed = tables.list_existing(&self.store, self.allows_many_tables).await;
             listed.map_err(|error| error.in_table(&self.table))?;
         }
         let is_type_decided = self.is_type_decided(read.parts);
@@ -65,7 +65,7 @@ impl Request {
     async fn plan_read(&self) -> Result<PlannedRead> {
         if self.needs.contain(Needs::EXPIRY) {
             // Before the first page: its date corrects the clock that hides expired rows.
-            self.store.watch_time();
+            self.store.estimate_store_time();
         }
         // Blind tokens find nothing in a shredded scope, so the request is not sent.
         let keyed = match self.access.needs_key_tokens() {
@@ -75,7 +75,7 @@ impl Request {
             }
             false => Some(self.access.clone()),
         };
-        let parts = self.checked_parts()?;
+        let parts = self.checked_item_rows()?;
         let filter = match &keyed {
             Some(access) => self.filter_to_send(access, parts).await?,
             None => None,
@@ -89,7 +89,7 @@ impl Request {
         self.check_options(&filter)?;
         let access = keyed.unwrap_or_else(|| self.access.clone());
         let open_stages = self.open_stages(parts);
-        let opened = match open_stages.meets_conditions_later() {
+        let opened = match open_stages.checks_conditions_after_opening() {
             true => self.filter_on_opened_rows(),
             false => Ok(Filter::Constant(true)),
         };
@@ -108,7 +108,7 @@ impl Request {
     }
 
     /// Returns the stages for the rows of the query.
-    fn open_stages(&self, parts: Parts) -> OpenStages {
+    fn open_stages(&self, parts: ItemRows) -> OpenStages {
         let may_be_reserved = match (self.schema, self.members) {
             (Some(_), _) => self.family().is_some_and(may_be_reserved),
             (None, Some(members)) => {
@@ -119,7 +119,7 @@ impl Request {
         OpenStages::NONE
             .and_if(self.store.sealing.opens_rows(self.needs), OpenStages::OPEN)
             .and_if(may_be_reserved, OpenStages::CONFIRM)
-            .and_if(!matches!(parts, Parts::Single), OpenStages::JOIN)
+            .and_if(!matches!(parts, ItemRows::Single), OpenStages::JOIN)
             .and_if(self.needs.contain(Needs::EXPIRY) && !self.with_expired, OpenStages::EXPIRE)
             .and_if(self.looks_up_by_token(), OpenStages::HIDE)
             .and_if(self.compares_opened_rows(), OpenStages::COMPARE)
@@ -172,7 +172,7 @@ impl QueryPlan {
         match &self.request.tables {
             Some(tables) => {
                 let period = tables.period_of(cursor)?;
-                period.map(|period| name_of(tables.dated, period)).transpose()
+                period.map(|period| name_of_period(tables.dated, period)).transpose()
             }
             None => Ok(Some(self.request.table.clone())),
         }

@@ -9,7 +9,7 @@ use crate::{
     page::Cursor,
     row::Row,
     store::{
-        dated::{is_dated_table_missing, name_of},
+        dated::{is_dated_table_missing, name_of_period},
         replace_by_table_name_error,
     },
 };
@@ -47,9 +47,9 @@ impl QueryPlan {
         cursor: Option<&Cursor>,
     ) -> Result<RowPage> {
         let Some(period) = tables.period_of(cursor)? else { return Ok(RowPage::default()) };
-        let table = name_of(tables.dated, period)?;
+        let table = name_of_period(tables.dated, period)?;
         let table_to_read = match self.request.family() {
-            Some(family) => family.table_beside(&table),
+            Some(family) => family.table_given_primary_table(&table),
             None => Cow::Borrowed(&*table),
         };
         let RowPage { rows, next } = self.read_rows(&table_to_read, cursor).await?;
@@ -71,7 +71,7 @@ impl QueryPlan {
             filter: &read.filter.sent,
             select: read.columns.as_deref(),
             top: request.page_limit(read.parts, cursor),
-            from: cursor.filter(|cursor| !cursor.begins_table()).map(|cursor| &cursor.at),
+            from: cursor.filter(|cursor| !cursor.is_at_table_start()).map(|cursor| &cursor.at),
         };
         let page = match request.store.scan(scan).await {
             Err(error) if is_dated_table_missing(&error) && request.is_dated() => {

@@ -9,7 +9,7 @@ use super::{
         is_read_whole,
     },
     encrypted_filter::has_encrypted_condition,
-    plan::Parts,
+    plan::ItemRows,
     tables::{Periods, QueriedTables, WindowPeriods},
 };
 use crate::{
@@ -27,10 +27,10 @@ use crate::{
     page::Cursor,
     plan::{
         TokenScope,
-        wide::{self, PartsRead},
+        wide::{self, WidePartsRead},
     },
     row::Row,
-    store::{dated::name_of, rows::Store, sealing::open::ReadAs},
+    store::{dated::name_of_period, rows::Store, sealing::open::ReadAs},
 };
 
 /// Replaces the blind tokens in `explain`, which makes none.
@@ -79,11 +79,11 @@ pub(crate) struct Request {
     /// Whether a query of a set also returns index copies.
     pub(crate) copies: bool,
     /// Whether rows are only counted, which only needs their keys and type.
-    keys_only: bool,
-    is_other: AcceptsNonMemberRow,
+    only_deciding_properties: bool,
+    accepts_non_member: AcceptsNonMemberRow,
     pub(crate) origin: Option<BulkWriteTarget>,
     /// Whether more than 10,000 dated tables may be read one by one.
-    pub(crate) many_tables: bool,
+    pub(crate) allows_many_tables: bool,
     /// The tables that are read one after another, or `None` for one table. If set, `table` is their name
     /// template.
     pub(crate) tables: Option<QueriedTables>,
@@ -111,10 +111,10 @@ impl Request {
             only_older: false,
             with_expired: false,
             copies: false,
-            keys_only: false,
-            is_other: |_| Ok(false),
+            only_deciding_properties: false,
+            accepts_non_member: |_| Ok(false),
             origin: None,
-            many_tables: false,
+            allows_many_tables: false,
             tables: None,
         }
     }
@@ -143,13 +143,15 @@ impl Request {
                     self.fault.get_or_insert(error);
                 }
                 (Some((period, _)), None) if name == dated.template => {
-                    match name_of(dated, period) {
+                    match name_of_period(dated, period) {
                         Ok(table) => {
                             if let Some(origin) = &mut self.origin {
                                 origin.table.clone_from(&table);
                             }
                             self.table = match self.access.family.filter(|_| !self.reads_list()) {
-                                Some(family) => family.table_beside(&table).into_owned(),
+                                Some(family) => {
+                                    family.table_given_primary_table(&table).into_owned()
+                                }
                                 None => table,
                             };
                         }
@@ -194,7 +196,7 @@ impl Request {
         if let Some(tables) = &self.tables
             && let Some(period) = tables.period_of(cursor)?
         {
-            return name_of(tables.dated, period);
+            return name_of_period(tables.dated, period);
         }
         Ok(self.origin.as_ref().map_or(&self.table, |origin| &origin.table).clone())
     }
@@ -206,7 +208,7 @@ impl Request {
 
     /// Allows more than 10,000 dated tables to be read one by one.
     pub(crate) fn allow_many_tables(&mut self) {
-        self.many_tables = true;
+        self.allows_many_tables = true;
     }
 
     /// Returns whether the entities are in dated tables.
@@ -230,9 +232,9 @@ impl Request {
     }
 
     /// Makes the request read its rows as members of a set.
-    pub(crate) fn for_set<S: SetMembers>(self, is_other: AcceptsNonMemberRow) -> Self {
+    pub(crate) fn for_set<S: SetMembers>(self, accepts_non_member: AcceptsNonMemberRow) -> Self {
         let needs = const { S::MEMBERS.needs() };
-        Self { members: Some(S::MEMBERS), needs, is_other, ..self }
+        Self { members: Some(S::MEMBERS), needs, accepts_non_member, ..self }
     }
 
     /// Returns the entity type whose keys the path contains, or `None` for an untyped path.
@@ -275,8 +277,8 @@ impl Request {
     }
 
     /// Selects only the properties that decide whether a row is an item of the query.
-    pub(crate) fn keys_only(&mut self) {
-        self.keys_only = true;
+    pub(crate) fn select_deciding_properties(&mut self) {
+        self.only_deciding_properties = true;
     }
 
     /// Returns whether a row is an item of the query. Only the row's keys and type were read.
@@ -300,7 +302,7 @@ impl Request {
             (None, Some(members)) => match members.match_row(row)? {
                 Some(matched) => Ok(self.copies || matched.family().is_primary()),
                 None if members.skips_unmatched_row(row, self.copies)? => Ok(false),
-                None if (self.is_other)(row)? => Ok(true),
+                None if (self.accepts_non_member)(row)? => Ok(true),
                 None => Err(members.unrecognized_error(row)),
             },
             (None, None) => Ok(true),
@@ -342,26 +344,32 @@ impl Request {
     /// Returns the table that is read. A list may have its own table.
     pub(crate) fn table_to_read(&self) -> Cow<'_, str> {
         let list = self.access.family.filter(|_| self.reads_list());
-        list.map_or(Cow::Borrowed(&*self.table), |family| family.table_beside(&self.table))
-    }
-
-    /// Returns the properties to request, or `None` for all.
-    pub(crate) fn columns_to_read(&self, parts: Parts) -> Option<Vec<String>> {
-        let columns = self.own_columns_to_read(parts)?;
-        Some(match parts {
-            Parts::OfType(_, PartsRead::All) | Parts::OfMembers(_) => {
-                wide::names_with_generation(&columns)
-            }
-            Parts::OfType(_, PartsRead::One(_)) | Parts::Single => columns,
+        list.map_or(Cow::Borrowed(&*self.table), |family| {
+            family.table_given_primary_table(&self.table)
         })
     }
 
-    fn own_columns_to_read(&self, parts: Parts) -> Option<Vec<String>> {
+    /// Returns the properties to request, or `None` for all.
+    pub(crate) fn columns_to_read(&self, parts: ItemRows) -> Option<Vec<String>> {
+        let columns = self.own_columns_to_read(parts)?;
+        Some(match parts {
+            ItemRows::OfType(_, WidePartsRead::All) | ItemRows::OfMembers(_) => {
+                wide::names_with_generation(&columns)
+            }
+            ItemRows::OfType(_, WidePartsRead::One(_)) | ItemRows::Single => columns,
+        })
+    }
+
+    fn own_columns_to_read(&self, parts: ItemRows) -> Option<Vec<String>> {
         let is_opened = self.conditions.iter().any(has_encrypted_condition);
-        if self.keys_only && !is_opened && !self.schema.is_some_and(|schema| schema.sealed) {
+        if self.only_deciding_properties
+            && !is_opened
+            && !self.schema.is_some_and(|schema| schema.sealed)
+        {
             return self.columns_to_count(parts);
         }
-        let mut columns = if self.keys_only { Vec::new() } else { self.select.clone()? };
+        let mut columns =
+            if self.only_deciding_properties { Vec::new() } else { self.select.clone()? };
         if self.schema.is_some_and(is_read_whole) || self.members.is_some_and(has_sealed_member) {
             return None;
         }
@@ -378,7 +386,7 @@ impl Request {
     }
 
     /// Returns the properties that decide whether a row is an item.
-    fn columns_to_count(&self, parts: Parts) -> Option<Vec<String>> {
+    fn columns_to_count(&self, parts: ItemRows) -> Option<Vec<String>> {
         let mut columns: Vec<String> = ["PartitionKey", "RowKey"].map(str::to_owned).into();
         match (self.schema, self.members) {
             (Some(schema), _) => {
@@ -409,9 +417,9 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// Fails with the error of a faulty option, and as [`parts`](Self::parts) does.
-    pub(crate) fn checked_parts(&self) -> Result<Parts> {
-        self.fault.clone().map_or_else(|| self.parts(), Err)
+    /// Fails with the error of a faulty option, and as [`item_rows`](Self::item_rows) does.
+    pub(crate) fn checked_item_rows(&self) -> Result<ItemRows> {
+        self.fault.clone().map_or_else(|| self.item_rows(), Err)
     }
 
     /// Returns which rows make up an item.
@@ -420,10 +428,10 @@ impl Request {
     ///
     /// Fails with `is_invalid` for a condition on a property in another part than the selected properties, and for
     /// a condition on a property in a query of a set with wide members.
-    pub(crate) fn parts(&self) -> Result<Parts> {
+    pub(crate) fn item_rows(&self) -> Result<ItemRows> {
         // Most types are not wide, and their queries need not check any condition here.
         if !self.needs.contain(Needs::PARTS) {
-            return Ok(Parts::Single);
+            return Ok(ItemRows::Single);
         }
         let mut compared = Vec::new();
         for condition in &self.conditions {
@@ -431,14 +439,15 @@ impl Request {
         }
         if let Some(members) = self.members {
             refuse_properties(members, &compared)?;
-            return Ok(Parts::OfMembers(members));
+            return Ok(ItemRows::OfMembers(members));
         }
         // A copy is one row.
         let is_of_parts = self.family().is_none_or(Family::is_primary);
-        let Some(schema) = self.schema.filter(|_| is_of_parts) else { return Ok(Parts::Single) };
-        let select = if self.keys_only { Some(&[][..]) } else { self.select.as_deref() };
-        let read = wide::parts_read(schema, select, &compared)?;
-        Ok(Parts::OfType(schema, read))
+        let Some(schema) = self.schema.filter(|_| is_of_parts) else { return Ok(ItemRows::Single) };
+        let select =
+            if self.only_deciding_properties { Some(&[][..]) } else { self.select.as_deref() };
+        let read = wide::choose_parts_to_read(schema, select, &compared)?;
+        Ok(ItemRows::OfType(schema, read))
     }
 
     /// Returns `$top`, the maximum number of rows in the next page, or `None` for the service's maximum.
@@ -446,7 +455,7 @@ impl Request {
     /// The value is the number of items left to take, for which one request is enough if every row is an item. After
     /// a page with rows of other types, later pages have the service's maximum size, because the number of such rows
     /// is unknown.
-    pub(crate) fn page_limit(&self, parts: Parts, cursor: Option<&Cursor>) -> Option<u32> {
+    pub(crate) fn page_limit(&self, parts: ItemRows, cursor: Option<&Cursor>) -> Option<u32> {
         let is_mixed = cursor.is_some_and(|cursor| cursor.mixed);
         let returned = cursor.map_or(0, |cursor| cursor.returned);
         let left = self.take.filter(|_| !is_mixed).map(|take| take.saturating_sub(returned));

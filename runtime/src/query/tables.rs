@@ -10,7 +10,7 @@ use crate::{
     limits::DATED_TABLES,
     page::{Continuation, Cursor},
     store::{
-        dated::{list_existing_periods, name_of},
+        dated::{list_existing_periods, name_of_period},
         rows::Store,
     },
 };
@@ -117,7 +117,7 @@ impl QueriedTables {
             Periods::Existing(_) => true,
         };
         match period.filter(is_read) {
-            Some(period) if cursor.begins_table() => Ok(self.existing_period_from(period)),
+            Some(period) if cursor.is_at_table_start() => Ok(self.existing_period_from(period)),
             Some(period) => Ok(Some(period)),
             None => {
                 let message = "the cursor stands in a table that the query does not read; begin again without one";
@@ -188,7 +188,7 @@ impl QueriedTables {
     ) -> Result<Cursor> {
         let (returned, mixed) = so_far.map_or((0, false), |at| (at.returned, at.mixed));
         let at = Continuation { partition_key: String::new(), row_key: None };
-        let table = Some(name_of(self.dated, period)?);
+        let table = Some(name_of_period(self.dated, period)?);
         Ok(Cursor { fingerprint, returned, mixed, at, table, as_of: None })
     }
 }
@@ -196,7 +196,7 @@ impl QueriedTables {
 /// Returns the error for a window of too many tables to be tried one by one.
 fn unlisted_tables_error(dated: &DatedTables, count: u64) -> Error {
     let message = format!(
-        "the window has {count} tables of `{}`, and this client may not list which of them exist: give a window of at most {DATED_TABLES}, let the client list tables, or call `many_tables()` to ask each",
+        "the window has {count} tables of `{}`, and this client may not list which of them exist: give a window of at most {DATED_TABLES}, let the client list tables, or call `allow_many_tables()` to ask each",
         dated.template
     );
     Error::new(ErrorKind::Invalid, message).in_table(dated.template)

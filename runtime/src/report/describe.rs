@@ -59,7 +59,7 @@ fn periods_of(dated: &DatedTables) -> String {
         _ => "hour",
     };
     // Every form can write the time of the example, which is in 2014.
-    let example = dated.name_of(dated.period_at(EXAMPLE_TIME)).unwrap_or_default();
+    let example = dated.name_of_period(dated.period_at(EXAMPLE_TIME)).unwrap_or_default();
     format!(
         "One table for each {period} of `{}` in UTC, such as `{example}`. `drop_before` and `retain` drop \
          whole tables.",

@@ -3,7 +3,7 @@
 
 use super::{
     model::{OutboxFigures, TableFigures, TableModel},
-    numbers::grouped,
+    numbers::with_thousands_commas,
 };
 use crate::{
     address::TableCase,
@@ -47,13 +47,13 @@ pub(super) async fn measure_store(
 }
 
 async fn figures_of(client: &Client, name: &str) -> Result<TableFigures> {
-    let scan = client.partition_report(name).top(SHOWN).most_requests(MOST_REQUESTS);
+    let scan = client.partition_report(name).top(SHOWN).max_requests(MOST_REQUESTS);
     match scan.await {
         Ok(partitions) => {
             let note = (!partitions.is_whole).then(|| {
                 format!(
                     "The table is larger: these are its first {} rows, read with {} requests.",
-                    grouped(partitions.rows),
+                    with_thousands_commas(partitions.rows),
                     partitions.requests
                 )
             });

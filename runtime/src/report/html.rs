@@ -3,7 +3,7 @@
 use super::{
     draw::escape_markup,
     model::{EntityModel, OutboxFigures, RowFamilyPlace, TableFigures, TableModel},
-    numbers::{age, grouped, percent, size},
+    numbers::{format_bytes, format_duration, percent, with_thousands_commas},
     picture::{arrow_legend_html, draw_wide_and_narrow},
 };
 use crate::{
@@ -108,15 +108,15 @@ fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
     let status = &outbox.status;
     out.push_str("<section id=\"outbox\">\n<h2>Open work of the outbox</h2>\n");
     if !outbox.is_whole {
-        let first = grouped(status.partitions);
+        let first = with_thousands_commas(status.partitions);
         out.push_str(&format!(
             "<p class=\"about\">More partitions have open work: these are the first {first}.</p>\n"
         ));
     }
     let numbers = [
         (status.oldest.map_or("none".to_owned(), age), "lag"),
-        (grouped(outbox.open_row_count()), "open rows"),
-        (grouped(status.partitions), "partitions"),
+        (with_thousands_commas(outbox.open_row_count()), "open rows"),
+        (with_thousands_commas(status.partitions), "partitions"),
         (status.stuck.len().to_string(), "stuck"),
     ];
     push_numbers(&numbers, out);
@@ -130,9 +130,9 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
     let found = &figures.partitions;
     let largest = found.top.first().map_or("none".to_owned(), |top| percent(top.share));
     let numbers = [
-        (grouped(found.rows), "rows"),
-        (size(found.bytes), "size"),
-        (grouped(found.partitions), "partitions"),
+        (with_thousands_commas(found.rows), "rows"),
+        (format_bytes(found.bytes), "size"),
+        (with_thousands_commas(found.partitions), "partitions"),
         (largest, "in the largest"),
     ];
     push_numbers(&numbers, out);
@@ -143,8 +143,8 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
         let share = percent(partition.share);
         vec![
             code_markup(&partition.partition_key.escape_debug().to_string()),
-            grouped(partition.rows),
-            size(partition.bytes),
+            with_thousands_commas(partition.rows),
+            format_bytes(partition.bytes),
             format!(
                 "<span class=\"bar\"><i style=\"width:{:.1}%\"></i></span>{share}",
                 partition.share * 100.0

@@ -2,7 +2,7 @@
 
 use super::{
     model::{EntityModel, OutboxFigures, TableFigures, TableModel},
-    numbers::{age, grouped, percent, size},
+    numbers::{format_bytes, format_duration, percent, with_thousands_commas},
 };
 use crate::patterns::{markdown::push_table, write_cost::CostModel};
 
@@ -40,10 +40,10 @@ fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
     let some = if outbox.is_whole { "" } else { " at least" };
     out.push_str(&format!(
         "\nOutbox:{some} {} open rows in {some_partitions} partitions, {} stuck; lag {}.\n",
-        grouped(outbox.open_row_count()),
-        grouped(status.stuck.len() as u64),
+        with_thousands_commas(outbox.open_row_count()),
+        with_thousands_commas(status.stuck.len() as u64),
         status.oldest.map_or("none".to_owned(), age),
-        some_partitions = grouped(status.partitions),
+        some_partitions = with_thousands_commas(status.partitions),
     ));
 }
 
@@ -52,9 +52,9 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
     figures.notes.iter().for_each(|note| out.push_str(&format!("- {note}\n")));
     out.push_str(&format!(
         "- Rows: {}, {}. Partitions: {}.\n",
-        grouped(found.rows),
-        size(found.bytes),
-        grouped(found.partitions)
+        with_thousands_commas(found.rows),
+        format_bytes(found.bytes),
+        with_thousands_commas(found.partitions)
     ));
     if found.top.is_empty() {
         return;
@@ -64,8 +64,8 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
         found.top.iter().map(|partition| {
             vec![
                 code_markup(&partition.partition_key.escape_debug().to_string()),
-                grouped(partition.rows),
-                size(partition.bytes),
+                with_thousands_commas(partition.rows),
+                format_bytes(partition.bytes),
                 percent(partition.share),
             ]
         }),

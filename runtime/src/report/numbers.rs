@@ -5,7 +5,7 @@ use std::time::Duration;
 pub(super) use crate::patterns::markdown::percent;
 
 /// Returns a number with a comma before each group of three digits.
-pub(super) fn grouped(number: u64) -> String {
+pub(super) fn with_thousands_commas(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -18,10 +18,10 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// Returns a number of bytes with one decimal in the unit that fits, such as `1.5 MiB`.
-pub(super) fn size(bytes: u64) -> String {
+pub(super) fn format_bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
-        return format!("{} bytes", grouped(bytes));
+        return format!("{} bytes", with_thousands_commas(bytes));
     }
     // Saturates from 1.6 EiB on, and a table of the service holds at most 500 TiB.
     let mut tenths = bytes.saturating_mul(10) / 1024;
@@ -33,17 +33,17 @@ pub(super) fn size(bytes: u64) -> String {
         }
         tenths /= 1024;
     }
-    format!("{}.{} {name}", grouped(tenths / 10), tenths % 10)
+    format!("{}.{} {name}", with_thousands_commas(tenths / 10), tenths % 10)
 }
 
 /// Returns a duration in its largest unit, such as `3 min`.
-pub(super) fn age(duration: Duration) -> String {
+pub(super) fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3_600 => format!("{} min", seconds / 60),
         3_600..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", grouped(seconds / 86_400)),
+        _ => format!("{} days", with_thousands_commas(seconds / 86_400)),
     }
 }
 
@@ -53,12 +53,13 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_people_do() {
-        let texts = [0, 999, 1_000, 1_234_567].map(grouped);
+        let texts = [0, 999, 1_000, 1_234_567].map(with_thousands_commas);
         assert_eq!(texts, ["0", "999", "1,000", "1,234,567"]);
         let texts = [1_023, 1_024, 1_536, 1 << 20, (1 << 20) - 1, 5 << 40].map(size);
         let expected = ["1,023 bytes", "1.0 KiB", "1.5 KiB", "1.0 MiB", "1,023.9 KiB", "5.0 TiB"];
         assert_eq!(texts, expected);
-        let texts = [59, 60, 7_199, 200_000].map(|seconds| age(Duration::from_secs(seconds)));
+        let texts =
+            [59, 60, 7_199, 200_000].map(|seconds| format_duration(Duration::from_secs(seconds)));
         assert_eq!(texts, ["59 s", "1 min", "1 h", "2 days"]);
         assert_eq!(percent(0.75), "75.0 %");
     }

@@ -83,7 +83,7 @@ impl Row {
     /// # Errors
     ///
     /// `is_corrupt` for a damaged row. Values are not checked.
-    pub(crate) fn selected(bytes: RowBytes<'_>, names: &[String]) -> Result<Self> {
+    pub(crate) fn from_selected_properties(bytes: RowBytes<'_>, names: &[String]) -> Result<Self> {
         let header = bytes.header_bytes();
         // Keys and Timestamp are in the header.
         let is_of_header =
@@ -108,7 +108,7 @@ impl Row {
     /// Borrows the bytes of the row.
     #[inline]
     pub(crate) fn bytes(&self) -> RowBytes<'_> {
-        RowBytes::of_checked(&self.bytes)
+        RowBytes::from_checked(&self.bytes)
     }
 
     #[inline]
@@ -157,8 +157,8 @@ impl Row {
     }
 
     /// Returns where the row was read.
-    pub(crate) fn location(&self) -> Location {
-        self.etag.as_ref().map(ETag::location).unwrap_or_default()
+    pub(crate) fn read_location(&self) -> Location {
+        self.etag.as_ref().map(ETag::read_location).unwrap_or_default()
     }
 
     /// Returns the row with the ETag that the service gave it.

@@ -39,7 +39,7 @@ impl<'a> PropertyReader<'a> {
     // much as reading it.
     #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(&'a [u8], ValueRef<'a>)>> {
-        let Some(slot) = self.next_slot()? else { return Ok(None) };
+        let Some(slot) = self.next_property()? else { return Ok(None) };
         let value = slot.decode_value().ok_or_else(|| self.damaged_error())?;
         Ok(Some((slot.name, value)))
     }
@@ -47,7 +47,7 @@ impl<'a> PropertyReader<'a> {
     /// Reads the next property without decoding its value, or returns `None` at the end.
     #[inline]
     pub(crate) fn next_undecoded(&mut self) -> Result<Option<RawProperty<'a>>> {
-        Ok(self.next_slot()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
+        Ok(self.next_property()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 
     /// Reads the name of the next property and all bytes that encode the property, or returns `None`
@@ -55,7 +55,7 @@ impl<'a> PropertyReader<'a> {
     #[inline]
     pub(crate) fn next_encoded(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>> {
         let bytes = self.rest;
-        let Some(slot) = self.next_slot()? else { return Ok(None) };
+        let Some(slot) = self.next_property()? else { return Ok(None) };
         let length = bytes.len() - self.rest.len();
         Ok(bytes.get(..length).map(|encoded| (slot.name, encoded)))
     }
@@ -69,7 +69,7 @@ impl<'a> PropertyReader<'a> {
     /// Reads on to the property `name` and returns its value, or `None` if it does not follow.
     /// Values before it are not decoded.
     pub(super) fn find_property(mut self, name: &str) -> Result<Option<ValueRef<'a>>> {
-        while let Some(slot) = self.next_slot()? {
+        while let Some(slot) = self.next_property()? {
             if slot.name == name.as_bytes() {
                 return slot.decode_value().map(Some).ok_or_else(|| self.damaged_error());
             }
@@ -78,11 +78,13 @@ impl<'a> PropertyReader<'a> {
     }
 
     #[inline(always)]
-    fn next_slot(&mut self) -> Result<Option<Slot<'a>>> {
+    fn next_property(&mut self) -> Result<Option<UndecodedProperty<'a>>> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        Slot::read_slot(&mut self.rest).map(Some).ok_or_else(|| self.damaged_error())
+        UndecodedProperty::read_property(&mut self.rest)
+            .map(Some)
+            .ok_or_else(|| self.damaged_error())
     }
 
     /// Returns the error of a damaged property and ends the reading.
@@ -94,15 +96,15 @@ impl<'a> PropertyReader<'a> {
 }
 
 /// A property whose value is not decoded yet.
-struct Slot<'a> {
+struct UndecodedProperty<'a> {
     name: &'a [u8],
     edm: EdmType,
     bytes: &'a [u8],
 }
 
-impl<'a> Slot<'a> {
+impl<'a> UndecodedProperty<'a> {
     #[inline(always)]
-    fn read_slot(rest: &mut &'a [u8]) -> Option<Self> {
+    fn read_property(rest: &mut &'a [u8]) -> Option<Self> {
         let name = usize::from(u16::from_le_bytes(take_array(rest)?));
         let [tag] = take_array(rest)?;
         let edm = EdmType::from_tag(tag)?;

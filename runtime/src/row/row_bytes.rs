@@ -40,7 +40,7 @@ pub(crate) struct RowBytes<'a> {
 impl<'a> RowBytes<'a> {
     /// Borrows the bytes of a row whose header and keys were checked.
     #[inline]
-    pub(super) const fn of_checked(bytes: &'a [u8]) -> Self {
+    pub(super) const fn from_checked(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 

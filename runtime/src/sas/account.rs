@@ -3,7 +3,7 @@
 use super::{
     SasToken,
     letters::letters,
-    terms::{Terms, terms},
+    terms::{SasTerms, terms},
     token::{VERSION, invalid_signature_terms_error, query_string_of_members},
 };
 use crate::{backend::azure::AccountKey, error::Result};
@@ -45,7 +45,7 @@ letters! {
 pub struct AccountSas {
     permissions: AccountPermissions,
     resources: ResourceTypes,
-    terms: Terms,
+    terms: SasTerms,
 }
 
 terms!(AccountSas);
@@ -53,7 +53,7 @@ terms!(AccountSas);
 impl AccountSas {
     /// Describes a signature for these operations on resources of these types.
     pub fn new(permissions: AccountPermissions, resources: ResourceTypes) -> Self {
-        Self { permissions, resources, terms: Terms::default() }
+        Self { permissions, resources, terms: SasTerms::default() }
     }
 
     /// Makes the signature with an account's key. No request is sent.
@@ -70,7 +70,8 @@ impl AccountSas {
                 "the signature has no end, which an account's signature needs; set one with `expires`",
             ));
         }
-        let (permissions, resources) = (self.permissions.letters(), self.resources.letters());
+        let (permissions, resources) =
+            (self.permissions.permission_letters(), self.resources.permission_letters());
         if permissions.is_empty() || resources.is_empty() {
             return Err(invalid_signature_terms_error(
                 "the signature allows nothing; give permissions and resource types",

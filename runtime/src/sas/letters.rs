@@ -17,7 +17,7 @@ macro_rules! letters {
             /// Contains every permission or resource type.
             pub const ALL: Self = Self(0 $(| $bit)*);
 
-            pub(super) fn letters(self) -> String {
+            pub(super) fn permission_letters(self) -> String {
                 let all = [$(($bit, $letter)),*];
                 all.into_iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, l)| l).collect()
             }

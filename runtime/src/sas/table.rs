@@ -8,7 +8,7 @@ use super::{
     SasToken,
     bounds::{self, RangeEnd},
     letters::letters,
-    terms::{Terms, terms},
+    terms::{SasTerms, terms},
     token::{DELEGATED_VERSION, VERSION, invalid_signature_terms_error, query_string_of_members},
 };
 use crate::{
@@ -55,7 +55,7 @@ letters! {
 pub struct TableSas {
     table: String,
     permissions: TablePermissions,
-    terms: Terms,
+    terms: SasTerms,
     policy: String,
     from: Option<RangeEnd>,
     to: Option<RangeEnd>,
@@ -69,7 +69,7 @@ impl TableSas {
         Self {
             table: table.into(),
             permissions: TablePermissions::NONE,
-            terms: Terms::default(),
+            terms: SasTerms::default(),
             policy: String::new(),
             from: None,
             to: None,
@@ -92,7 +92,9 @@ impl TableSas {
             None => {
                 let home = table_of_path(&access, P::Entity::SCHEMA)?;
                 match access.family.filter(|family| family.has_dated_tables()) {
-                    Some(family) => Cow::Owned(family.table_beside(&home).into_owned()),
+                    Some(family) => {
+                        Cow::Owned(family.table_given_primary_table(&home).into_owned())
+                    }
                     None => home,
                 }
             }
@@ -163,7 +165,7 @@ impl TableSas {
         if access.window.is_some() {
             let mut home = table_of_path(&access, P::Entity::SCHEMA)?;
             if let Some(family) = dated {
-                home = Cow::Owned(family.table_beside(&home).into_owned());
+                home = Cow::Owned(family.table_given_primary_table(&home).into_owned());
             }
             check_home_table(&self.table, &home)?;
         }
@@ -256,7 +258,7 @@ impl TableSas {
     fn text_to_sign(&self, account: &str, key_lines: &[&str], version: &str) -> String {
         let terms = &self.terms;
         let (permissions, starts, expires) =
-            (self.permissions.letters(), terms.starts(), terms.expires());
+            (self.permissions.permission_letters(), terms.starts(), terms.expires());
         // The service signs the table's name in lower case, whatever its case in `tn`.
         let resource = format!("/table/{account}/{}", self.table.to_ascii_lowercase());
         let (spk, srk) = bound_keys(self.from.as_ref());
@@ -271,7 +273,7 @@ impl TableSas {
     fn token(&self, version: &str, key_members: &[(&str, &str)], signature: &str) -> SasToken {
         let terms = &self.terms;
         let (permissions, starts, expires) =
-            (self.permissions.letters(), terms.starts(), terms.expires());
+            (self.permissions.permission_letters(), terms.starts(), terms.expires());
         let (spk, srk) = bound_keys(self.from.as_ref());
         let (epk, erk) = bound_keys(self.to.as_ref());
         let mut members = vec![

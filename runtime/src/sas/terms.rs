@@ -9,7 +9,7 @@ use crate::edm::Ticks;
 
 /// When and from where a signature is valid: times, IPv4 addresses, protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Terms {
+pub(super) struct SasTerms {
     /// The beginning; `Err` for a time outside the years 1 to 9999, which no signature can name.
     pub(super) starts: Option<Result<Ticks, OffsetDateTime>>,
     /// The end, like `starts`.
@@ -18,14 +18,14 @@ pub(super) struct Terms {
     pub(super) protocol: &'static str,
 }
 
-impl Default for Terms {
+impl Default for SasTerms {
     fn default() -> Self {
         // A signature that goes over http can be used by whoever sees it.
         Self { starts: None, expires: None, ip: String::new(), protocol: "https" }
     }
 }
 
-impl Terms {
+impl SasTerms {
     pub(super) fn starts(&self) -> String {
         format_seconds(self.starts)
     }

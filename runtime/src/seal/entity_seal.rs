@@ -152,7 +152,7 @@ pub fn seal_key_id_of(seal: &[u8]) -> Result<Option<KeyId>> {
 /// # Errors
 ///
 /// `is_corrupt` if the row is damaged.
-pub fn properties_of(row: &Row) -> Result<Vec<(&str, ValueRef<'_>)>> {
+pub fn properties_to_seal(row: &Row) -> Result<Vec<(&str, ValueRef<'_>)>> {
     let mut taken = Vec::new();
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {

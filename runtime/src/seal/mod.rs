@@ -48,7 +48,7 @@ pub(crate) use content::ContentKey;
 #[cfg(feature = "blob")]
 pub(crate) use content_cipher::ContentCipher;
 pub use data_key::{DataKey, sealed_len};
-pub use entity_seal::{properties_of, seal_key_id_of};
+pub use entity_seal::{properties_to_seal, seal_key_id_of};
 pub use envelope::{KeyId, envelope_range, is_envelope, key_id_of};
 pub use index_key::{IndexKey, token_version};
 pub use keyring::{Keyring, KeyringBuilder};

@@ -100,7 +100,7 @@ impl VaultKeys {
             let is_deleted = status == Some(404);
             let error = Error::seal(fault, message).with_source(error);
             // A missing permission or a disabled secret must not hide rows as destroyed keys do.
-            if is_deleted { error } else { error.of_withheld_key() }
+            if is_deleted { error } else { error.with_key_withheld() }
         })?;
         // The error of a body that is not understood could quote the secret: it is dropped.
         let secret = response.into_model().ok().and_then(|secret| secret.value);
@@ -108,7 +108,7 @@ impl VaultKeys {
             let fault = SealFault::KeyUnavailable { retryable: false };
             let message = format!("the secret `{name}` of the vault has no value");
             // An answer that is not understood does not say that the keys are destroyed.
-            Error::seal(fault, message).of_withheld_key()
+            Error::seal(fault, message).with_key_withheld()
         })?;
         Keyring::parse(&text).map_err(|error| {
             let message = format!("the secret `{name}` of the vault: {}", error.message());

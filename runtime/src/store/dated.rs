@@ -28,7 +28,7 @@ const FLOOR_PROPERTY: &str = "Floor";
 
 /// The floor of an entity's dated tables, as read.
 #[derive(Debug, Default)]
-pub(crate) struct Floor {
+pub(crate) struct DatedTableFloor {
     /// The digits of the first period whose table may be created, or `None` if all may.
     pub(crate) digits: Option<String>,
     etag: Option<ETag>,
@@ -37,7 +37,7 @@ pub(crate) struct Floor {
     pub(crate) date: Option<Ticks>,
 }
 
-impl Floor {
+impl DatedTableFloor {
     /// Returns whether the table of a period, given by its digits, is below the floor and must not be created. The
     /// digits of one date form sort like its periods.
     pub(crate) fn refuses_period(&self, digits: &str) -> bool {
@@ -56,27 +56,27 @@ fn row_key(store: &Store, dated: &DatedTables) -> String {
 
 /// Reads the floor of an entity's dated tables in one request. The floor is the first period whose table may still be
 /// created. There is no floor if the table of floors is missing.
-pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Floor> {
+pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<DatedTableFloor> {
     let filter = Keys::point(FLOOR_PARTITION, row_key(store, dated)).filter();
     let scan =
         ScanRequest { table: FLOOR_TABLE, filter: &filter, select: None, top: None, from: None };
     // Read as a page, which contains the store's date.
     let page = match store.scan(scan).await {
         Err(error) if error.is_table_missing() => {
-            return Ok(Floor { is_table_missing: true, ..Floor::default() });
+            return Ok(DatedTableFloor { is_table_missing: true, ..DatedTableFloor::default() });
         }
         page => page?,
     };
     let date = page.date;
     let Some(row) = page.rows.into_iter().next().transpose()? else {
-        return Ok(Floor { date, ..Floor::default() });
+        return Ok(DatedTableFloor { date, ..DatedTableFloor::default() });
     };
     match row.get(FLOOR_PROPERTY)? {
-        Some(ValueRef::String(digits)) => Ok(Floor {
+        Some(ValueRef::String(digits)) => Ok(DatedTableFloor {
             digits: Some(digits.to_owned()),
             etag: row.etag(),
             date,
-            ..Floor::default()
+            ..DatedTableFloor::default()
         }),
         _ => {
             let message = "the floor of dated tables is not text: another program changed the row";
@@ -90,7 +90,10 @@ pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Flo
 }
 
 /// Reads the floor. Creates the table of floors if it is missing, because only then the answer has the store's date.
-pub(crate) async fn read_floor_creating_table(store: &Store, dated: &DatedTables) -> Result<Floor> {
+pub(crate) async fn read_floor_creating_table(
+    store: &Store,
+    dated: &DatedTables,
+) -> Result<DatedTableFloor> {
     let floor = read_floor(store, dated).await?;
     if !floor.is_table_missing {
         return Ok(floor);
@@ -104,9 +107,9 @@ pub(crate) async fn raise_floor(
     store: &Store,
     dated: &DatedTables,
     period: Period,
-    mut floor: Floor,
+    mut floor: DatedTableFloor,
 ) -> Result<()> {
-    let digits = digits_of(dated, period)?;
+    let digits = digits_of_period(dated, period)?;
     for attempt in 0..backoff::ATTEMPTS {
         if floor.digits.as_ref().is_some_and(|floor| *floor >= digits) {
             return Ok(());
@@ -154,7 +157,7 @@ pub(crate) async fn create_dated_table(
     if !reads_floor {
         return create_table_with_copies(store, schema, table).await;
     }
-    let digits = digits_of(dated, period)?;
+    let digits = digits_of_period(dated, period)?;
     let floor = read_floor(store, dated).await?;
     if floor.refuses_period(&digits) {
         return Err(below_floor(dated, table, &floor));
@@ -180,14 +183,14 @@ pub(crate) async fn create_table_with_copies(
 pub(crate) fn tables_of_derived_rows(schema: &Schema, table: &str) -> Vec<String> {
     let families = schema.families.iter().filter(|family| family.has_dated_tables());
     let mut names: Vec<_> =
-        families.map(|family| family.table_beside(table).into_owned()).collect();
+        families.map(|family| family.table_given_primary_table(table).into_owned()).collect();
     names.sort_unstable();
     names.dedup();
     names
 }
 
 /// Returns the error for a table below the floor, which must not be created.
-fn below_floor(dated: &DatedTables, table: &str, floor: &Floor) -> Error {
+fn below_floor(dated: &DatedTables, table: &str, floor: &DatedTableFloor) -> Error {
     let floor = floor.digits.as_deref().unwrap_or_default();
     let message = format!(
         "the table is below the floor of `{}`: tables before `{}{floor}` were dropped and are not made again",
@@ -204,7 +207,7 @@ pub(crate) async fn list_existing_periods(
     first: Period,
     last: Period,
 ) -> Result<Vec<Period>> {
-    let (first_name, last_name) = (name_of(dated, first)?, name_of(dated, last)?);
+    let (first_name, last_name) = (name_of_period(dated, first)?, name_of_period(dated, last)?);
     let within = NameRange { first: &first_name, last: &last_name };
     let names = store.list_table_names(Some(within)).await?;
     let case = store.table_case();
@@ -218,13 +221,13 @@ pub(crate) async fn list_existing_periods(
 }
 
 /// Returns the digits of a period at the end of its table's name.
-pub(crate) fn digits_of(dated: &DatedTables, period: Period) -> Result<String> {
-    dated.digits_of(period).map_err(|invalid| invalid.into_write_error(dated.property))
+pub(crate) fn digits_of_period(dated: &DatedTables, period: Period) -> Result<String> {
+    dated.digits_of_period(period).map_err(|invalid| invalid.into_write_error(dated.property))
 }
 
 /// Returns the name of a period's table.
-pub(crate) fn name_of(dated: &DatedTables, period: Period) -> Result<String> {
-    dated.name_of(period).map_err(|invalid| invalid.into_write_error(dated.property))
+pub(crate) fn name_of_period(dated: &DatedTables, period: Period) -> Result<String> {
+    dated.name_of_period(period).map_err(|invalid| invalid.into_write_error(dated.property))
 }
 
 /// Returns whether the error means that a dated table does not exist: it was never created, was dropped, or is being

@@ -21,7 +21,7 @@ pub(crate) async fn read_primary_to_derive(
     schema: Option<&'static Schema>,
 ) -> Result<Option<Row>> {
     let RowAt { table, partition_key, row_key } = at;
-    match schema.filter(|schema| schema.is_wide() && wide::is_first_key(row_key)) {
+    match schema.filter(|schema| schema.is_wide() && wide::is_key_of_first_part(row_key)) {
         Some(schema) => {
             let read = ReadRequest { table, partition_key, row_key, select: None };
             store.read_decrypted(read, ReadAs::Typed(schema)).await
@@ -45,7 +45,7 @@ pub(crate) async fn read_sealed_primary(
     at: RowAt<'_>,
     schema: &'static Schema,
 ) -> Result<Option<SealedPrimary>> {
-    if !(schema.is_wide() && wide::is_first_key(at.row_key)) {
+    if !(schema.is_wide() && wide::is_key_of_first_part(at.row_key)) {
         let row = store.read_row(at).await?;
         return Ok(row.map(|row| SealedPrimary { row, parts: Vec::new() }));
     }

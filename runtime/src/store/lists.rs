@@ -86,11 +86,13 @@ pub(crate) async fn read_lists_until_bytes(
 pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let RowAt { table, partition_key, row_key } = address.as_row_at();
     if address.in_blob {
-        return find_blob(store, address).await.map_err(|error| error_at_list(address, error));
+        return find_blob(store, address)
+            .await
+            .map_err(|error| add_list_address_to_error(address, error));
     }
     let list =
         read_list_with_id_form(store, table, (partition_key, row_key), IdForm::KeyArrays).await;
-    list.map(FoundList::Rows).map_err(|error| error_at_list(address, error))
+    list.map(FoundList::Rows).map_err(|error| add_list_address_to_error(address, error))
 }
 
 /// Fails with `is_unsupported` for a list in a blob if the client has no blob store, or if the blob store cannot
@@ -99,7 +101,7 @@ pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddre
     match address.in_blob {
         true => {
             let checked = async { blobs(store)?.check_version_comparison().await };
-            checked.await.map_err(|error| error_at_list(address, error))
+            checked.await.map_err(|error| add_list_address_to_error(address, error))
         }
         false => Ok(()),
     }
@@ -222,6 +224,6 @@ async fn scan_matching_rows(store: &Store, table: &str, filter: Filter) -> Resul
 }
 
 /// Adds the list's table and keys to an error.
-pub(crate) fn error_at_list(address: &ListAddress, error: Error) -> Error {
+pub(crate) fn add_list_address_to_error(address: &ListAddress, error: Error) -> Error {
     error.at_row(address.as_row_at())
 }

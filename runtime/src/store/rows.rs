@@ -37,7 +37,7 @@ pub(crate) struct Store {
     pub(crate) random: Arc<RandomSource>,
     pub(crate) usage: Arc<UsageCounters>,
     /// The store's time, estimated from the dates of its pages after
-    /// [`watch_time_for_expiry`](Self::watch_time_for_expiry) was called.
+    /// [`estimate_store_time_if_expiring`](Self::estimate_store_time_if_expiring) was called.
     pub(crate) time: Arc<ServerClock>,
     /// Whether this client reads or writes entities that expire.
     pub(crate) is_time_watched: Arc<AtomicBool>,
@@ -59,14 +59,17 @@ impl Store {
 
     /// Starts to estimate the store's time if any of the types can expire. Verbs that read, write or sweep such
     /// entities call this before their first page. Otherwise, a wrong local clock could hide an entity.
-    pub(crate) fn watch_time_for_expiry(&self, schemas: impl IntoIterator<Item = &'static Schema>) {
+    pub(crate) fn estimate_store_time_if_expiring(
+        &self,
+        schemas: impl IntoIterator<Item = &'static Schema>,
+    ) {
         if schemas.into_iter().any(Schema::can_expire) {
-            self.watch_time();
+            self.estimate_store_time();
         }
     }
 
     /// Starts to estimate the store's time, for a type that can expire.
-    pub(crate) fn watch_time(&self) {
+    pub(crate) fn estimate_store_time(&self) {
         self.is_time_watched.store(true, Ordering::Relaxed);
     }
 

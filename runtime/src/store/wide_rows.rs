@@ -25,7 +25,7 @@ impl Store {
     ) -> Result<Option<Row>> {
         let row = self.read_row_decrypted(request, ReadAs::Members(members)).await?;
         match row.as_ref().and_then(|row| members.wide_member_of(row)) {
-            Some((_, schema)) if wide::is_first_key(request.row_key) => {
+            Some((_, schema)) if wide::is_key_of_first_part(request.row_key) => {
                 self.read_parts(request, schema).await
             }
             Some(_) => Ok(None),

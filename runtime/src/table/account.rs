@@ -7,7 +7,7 @@ use crate::{
 
 /// The account of a client, with the retry policy of its requests.
 #[derive(Clone)]
-pub(super) struct Account {
+pub(super) struct ClientAccount {
     pub(super) azure: Azure,
     /// The backend that sends the account's own requests (signatures, access policies) and retries
     /// them.
@@ -16,7 +16,7 @@ pub(super) struct Account {
     pub(super) policy: RetryPolicy,
 }
 
-impl Account {
+impl ClientAccount {
     pub(super) fn new(azure: Azure, policy: Option<RetryPolicy>) -> Self {
         // A client without a policy has no retries around its backend. Its account has none either.
         let policy = policy.unwrap_or(RetryPolicy::never());

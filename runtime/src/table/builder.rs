@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 #[cfg(feature = "azure-wire")]
-use super::account::Account;
+use super::account::ClientAccount;
 use super::client::Client;
 #[cfg(feature = "blob")]
 use crate::blob::{Blobs, UserBlobStore};
@@ -18,7 +18,7 @@ use crate::{
     blob_port::BlobStore,
     clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
-    guard::Guards,
+    guard::ActiveGuards,
     metering::Metering,
     outbox::{options::OutboxOptions, state::Outbox},
     plan::outbox::WriterRun,
@@ -54,7 +54,7 @@ pub struct ClientBuilder {
     clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
     metering: Metering,
-    guards: Guards,
+    guards: ActiveGuards,
     authenticity: Authenticity,
     sealing: RowSealer,
     #[cfg(feature = "blob")]
@@ -277,7 +277,7 @@ impl ClientBuilder {
     /// Gives the writer a name. After a crash, a client with the same name takes over the writer's claims.
     ///
     /// A write of a value that is unique across partitions first claims the value. If the writer crashes, its claim
-    /// blocks the same entity until a worker removes it after [`OutboxOptions::claim`], five minutes by default. A
+    /// blocks the same entity until a worker removes it after [`OutboxOptions::claim_time`], five minutes by default. A
     /// client with the same name, such as a restarted import, ends the claim at once.
     ///
     /// Only one process at a time should use a name. Two processes with one name lose no data, but they end each
@@ -342,7 +342,7 @@ impl ClientBuilder {
     #[cfg(feature = "conformance")]
     #[must_use]
     pub fn without_guard(mut self, guard: Guard) -> Self {
-        self.guards = Guards::all_except(guard);
+        self.guards = ActiveGuards::all_except(guard);
         self
     }
 
@@ -351,7 +351,7 @@ impl ClientBuilder {
     #[cfg(feature = "conformance")]
     #[must_use]
     pub fn mutated(mut self, mutation: Mutation) -> Self {
-        self.guards = Guards::with_mutation(mutation);
+        self.guards = ActiveGuards::with_mutation(mutation);
         self
     }
 
@@ -382,7 +382,7 @@ impl ClientBuilder {
         };
         #[cfg(feature = "azure-wire")]
         // Requests for the account do not pass through the backend and need their own retries.
-        let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
+        let account = self.account.map(|azure| ClientAccount::new(azure, self.retry.clone()));
         let backend: Arc<dyn Backend> = match self.adaptive_rate {
             true => Arc::new(AdaptiveRate::around(backend)),
             false => backend,

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 #[cfg(feature = "azure-wire")]
-use super::account::Account;
+use super::account::ClientAccount;
 #[cfg(feature = "azure-wire")]
 use crate::backend::layer::RetryPolicy;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     backend::{Backend, Capabilities, TableRequest},
     clock::{Clock, SystemClock},
     error::Result,
-    guard::Guards,
+    guard::ActiveGuards,
     outbox::{options::OutboxOptions, state::Outbox},
     queue::ServerClock,
     store::{rows::Store, usage::Usage},
@@ -36,7 +36,7 @@ pub struct Client {
     /// The outbox, which does the client's work in other partitions, with the store that it uses.
     pub(super) outbox: Arc<Outbox>,
     #[cfg(feature = "azure-wire")]
-    pub(super) account: Option<Account>,
+    pub(super) account: Option<ClientAccount>,
 }
 
 impl Client {
@@ -152,7 +152,7 @@ impl Client {
                 store,
                 options,
                 clock,
-                Guards::default(),
+                ActiveGuards::default(),
                 WorkCodes::default(),
             )),
             #[cfg(feature = "azure-wire")]

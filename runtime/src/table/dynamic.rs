@@ -39,7 +39,7 @@ const LEGACY: &str = "_ClientEncryptionMetadata1";
 
 /// The rows that an untyped query selects: by [`Keys`], by both keys, by a typed path or by a [`Filter`].
 #[derive(Debug, Clone)]
-pub struct Selection {
+pub struct RowSelection {
     access: Access,
     filter: Option<Filter>,
     /// The entity that a typed path belongs to, if the path's keys still lack their blind tokens.
@@ -64,7 +64,7 @@ impl Client {
     }
 }
 
-impl Selection {
+impl RowSelection {
     fn of_keys(keys: Keys) -> Self {
         let fault = keys.fault.clone();
         let access = Access { fault, ..Access::of_keys(None, keys) };
@@ -91,33 +91,33 @@ impl Selection {
     }
 }
 
-impl From<Keys> for Selection {
+impl From<Keys> for RowSelection {
     fn from(keys: Keys) -> Self {
         Self::of_keys(keys)
     }
 }
 
-impl From<&Keys> for Selection {
+impl From<&Keys> for RowSelection {
     fn from(keys: &Keys) -> Self {
         Self::of_keys(keys.clone())
     }
 }
 
 /// Selects one row by PartitionKey and RowKey.
-impl From<(&str, &str)> for Selection {
+impl From<(&str, &str)> for RowSelection {
     fn from((partition_key, row_key): (&str, &str)) -> Self {
         Self::of_keys(Keys::point(partition_key, row_key))
     }
 }
 
-impl From<Filter> for Selection {
+impl From<Filter> for RowSelection {
     fn from(filter: Filter) -> Self {
         Self { filter: Some(filter), ..Self::of_keys(Keys::whole_table()) }
     }
 }
 
 /// Selects the rows that a typed path addresses, whatever their types.
-impl<P: Path> From<P> for Selection {
+impl<P: Path> From<P> for RowSelection {
     fn from(path: P) -> Self {
         let Access { keys, fault, open, window, .. } = path.access();
         let fault = fault.or_else(|| window.and_then(TimeWindow::fault_in_untyped_query));
@@ -220,7 +220,7 @@ impl DynamicTable {
     /// ```
     pub fn query(
         &self,
-        selection: impl Into<Selection>,
+        selection: impl Into<RowSelection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
         let request = request.with_outbox_and_table(&self.client.outbox, &self.name);
@@ -404,7 +404,9 @@ impl DynamicTable {
                 return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
             };
             let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
-            changed.map_err(|reason| place(Error::rejected("the change of the entity", reason)))?;
+            changed.map_err(|reason| {
+                place(Error::rejected_by_user_code("the change of the entity", reason))
+            })?;
             match self.patch(&stored).await {
                 Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
                 patched => patched.map(Attempt::Done),

@@ -37,7 +37,7 @@ pub use blob_target::BlobTarget;
 pub use builder::ClientBuilder;
 pub use bulk::{Bulk, BulkReport, DeleteAll, Failure, Progress};
 pub use client::Client;
-pub use dynamic::{DynamicTable, Selection};
+pub use dynamic::{DynamicTable, RowSelection};
 pub use move_to::Moving;
 pub use set::{SetOf, SetTable};
 #[cfg(feature = "blob")]

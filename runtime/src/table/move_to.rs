@@ -122,7 +122,7 @@ impl<E: TableEntity> Table<E> {
         // A move depends on what it reads in both places, which must be current.
         let what = "moves to another partition or table";
         self.client.store().require_strong_reads(what).map_err(place)?;
-        self.has_arrived(stored).await.map_err(place)?;
+        self.refuse_unfinished_move(stored).await.map_err(place)?;
         let outbox = self.client.outbox();
         let codes = self.sign_move(stored.partition_key(), &id, &move_message, &effect).await;
         let codes = codes.map_err(place)?;
@@ -268,7 +268,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Refuses an entity whose last move has not finished, which would no longer see changes to its source row.
-    async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
+    async fn refuse_unfinished_move(&self, stored: &Stored<E>) -> Result<()> {
         let Some(MoveOrigin { id, from }) = MoveOrigin::from_target_row(stored.row())? else {
             return Ok(());
         };

@@ -5,7 +5,7 @@ use std::{ops::Range, time::Duration};
 
 use time::OffsetDateTime;
 
-use super::{account::Account, client::Client};
+use super::{account::ClientAccount, client::Client};
 use crate::{
     AccessPolicy, AccountKey,
     edm::Ticks,
@@ -198,7 +198,7 @@ impl Client {
         Ok(self.queue_over(queue))
     }
 
-    fn account(&self, what: &str) -> Result<&Account> {
+    fn account(&self, what: &str) -> Result<&ClientAccount> {
         self.account.as_ref().ok_or_else(|| {
             let name = self.capabilities().name;
             let message = match name {

@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use futures_util::TryStreamExt;
 
 use super::{
-    bulk::Bulk, client::Client, dynamic::Selection, transaction::Transaction, writable::Writable,
+    bulk::Bulk, client::Client, dynamic::RowSelection, transaction::Transaction, writable::Writable,
 };
 use crate::query::{
     build::{Condition, Query},
@@ -113,7 +113,7 @@ impl<S> fmt::Debug for SetTable<S> {
 
 impl<S: SetMembers> SetTable<S> {
     pub(super) fn new(client: Client, name: String) -> Self {
-        client.store().watch_time_for_expiry(S::MEMBERS.schemas().iter().copied());
+        client.store().estimate_store_time_if_expiring(S::MEMBERS.schemas().iter().copied());
         Self { client, name, of: PhantomData }
     }
 
@@ -242,7 +242,7 @@ impl<S: EntitySet> SetTable<S> {
     ///
     /// Fails with `is_unrecognized_entity` for a row of a type that is not in the set, with `is_decode` for a row
     /// that does not fit its type, and with `is_invalid` if the selection is not a single row.
-    pub async fn get(&self, row: impl Into<Selection>) -> Result<Option<Stored<S>>> {
+    pub async fn get(&self, row: impl Into<RowSelection>) -> Result<Option<Stored<S>>> {
         let place = |error: Error| error.in_table(&self.name);
         let selection = row.into();
         let is_point = selection.is_point().map_err(place)?;
@@ -290,7 +290,7 @@ impl<S: EntitySet> SetTable<S> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
+    pub fn query(&self, selection: impl Into<RowSelection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().into_request(self.client.store().clone(), self.name.clone());
         let request = request.with_outbox_and_table(&self.client.outbox, &self.name);
         let is_other = |row: &Row| Ok(S::other(row)?.is_some());
@@ -420,7 +420,7 @@ impl<A: Aggregate> SetTable<A> {
     /// `is_decode` if a field `#[table(one)]` has a second row, or if a row does not fit its type. Fails with
     /// `is_unrecognized_entity` for a row of a type that is not in the set, if the struct has no field for it, and
     /// with `is_scan_refused` without a PartitionKey.
-    pub async fn load(&self, selection: impl Into<Selection>) -> Result<A> {
+    pub async fn load(&self, selection: impl Into<RowSelection>) -> Result<A> {
         let selection = selection.into();
         let partition_key = selection.known_partition_key().to_owned();
         let request = selection.into_request(self.client.store().clone(), self.name.clone());

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     address::{RowAddress, RowAt},
     blob::{Blobs, content::ListedBlob},
-    entity::{TableEntity, blob_name::table_prefix, points_to},
+    entity::{TableEntity, blob_name::blob_prefix_of_table, points_to},
     error::Result,
     outbox::blob_writes::UPLOAD_TIME,
     store::Store,
@@ -91,7 +91,7 @@ impl SweepBlobs {
         let blobs = blobs_of(&self.store).map_err(|error| error.in_table(&self.table))?;
         // The store dates blobs by its own clock, so their ages are computed with that clock.
         let now = blobs.now().await?;
-        let prefix = table_prefix(&self.table, self.store.table_case());
+        let prefix = blob_prefix_of_table(&self.table, self.store.table_case());
         let looks = blobs.list_blobs(&prefix).map(|listed| async {
             let listed = listed?;
             // A blob that is not named after a row of this table belongs to something else.

@@ -213,7 +213,9 @@ impl<E: TableEntity> Table<E> {
     async fn create_tables_of_copies(&self) -> Result<()> {
         let families: &'static [Family] = E::SCHEMA.families;
         for family in families.iter().filter(|family| family.table.is_some()) {
-            self.client.create_table_if_not_exists(&family.table_beside(&self.name)).await?;
+            self.client
+                .create_table_if_not_exists(&family.table_given_primary_table(&self.name))
+                .await?;
         }
         Ok(())
     }
@@ -417,7 +419,9 @@ impl<E: TableEntity> Table<E> {
     /// Returns the table that holds the rows of a row family: the family's own table, or this one. Returns this
     /// table for `None`, which is the row family of a path that names none.
     fn table_of(&self, family: Option<&'static Family>) -> Cow<'_, str> {
-        family.map_or(Cow::Borrowed(&*self.name), |family| family.table_beside(&self.name))
+        family.map_or(Cow::Borrowed(&*self.name), |family| {
+            family.table_given_primary_table(&self.name)
+        })
     }
 
     /// Returns a query of the entities on a path. Sends nothing until you ask for items.

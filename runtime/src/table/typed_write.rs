@@ -19,7 +19,7 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::{
         change_tokens::fill_tokens_of_change,
-        commit::{Committed, CommittedChange, commit_changes},
+        commit::{CommittedChange, CommittedChanges, commit_changes},
     },
     plan::{self, Change},
     row::Row,
@@ -472,7 +472,7 @@ impl<E: TableEntity> Table<E> {
         name: &'static str,
         change: Result<Change>,
     ) -> Result<(CommittedChange, BackgroundWork)> {
-        let written = async { self.commit_change(&self.resolve_change(change).await?).await };
+        let written = async { self.commit_change(&self.add_tokens_to_change(change).await?).await };
         self.client.store().usage.run_verb(name, &self.name, pin!(written)).await
     }
 
@@ -480,12 +480,13 @@ impl<E: TableEntity> Table<E> {
         let landed =
             commit_changes(self.client.outbox(), &self.name, std::slice::from_ref(change)).await;
         // The caller wrote a single entity and knows nothing of positions in a transaction.
-        let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
+        let CommittedChanges { mut outcomes, pending } =
+            landed.map_err(Error::without_operation)?;
         Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
     }
 
     /// Adds the blind tokens that a change's keys lack.
-    pub(super) async fn resolve_change(&self, change: Result<Change>) -> Result<Change> {
+    pub(super) async fn add_tokens_to_change(&self, change: Result<Change>) -> Result<Change> {
         let change = change.map_err(|error| error.in_table(&self.name))?;
         match change.needs_tokens() {
             // Boxed because few types have tokens in keys, and every write would reserve space for this future.
@@ -498,7 +499,7 @@ impl<E: TableEntity> Table<E> {
     /// cut and skipped fields are empty, as they will be on the next read.
     async fn put_entity(&self, name: &'static str, change: Result<Change>) -> Result<Stored<E>> {
         let written = async {
-            let change = self.resolve_change(change).await?;
+            let change = self.add_tokens_to_change(change).await?;
             // Decode before the write: a verb that took effect must not fail because its row does not decode.
             let read_back = self.read_back(change.known_primary().ok_or_else(no_answer_error)?)?;
             Ok((read_back, self.commit_change(&change).await?))
@@ -539,7 +540,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     pub(crate) fn rejected_error(&self, stored: &Stored<E>, reason: BoxError) -> Error {
-        Error::rejected(&format!("the change of `{}`", E::SCHEMA.entity), reason)
+        Error::rejected_by_user_code(&format!("the change of `{}`", E::SCHEMA.entity), reason)
             .in_table(&self.name)
             .at_keys(stored.partition_key(), stored.row_key())
     }

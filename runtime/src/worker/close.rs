@@ -23,7 +23,7 @@ impl Worker {
 
     /// Deletes the fences of an idle partition. Returns the PartitionKey and RowKey of each directory marker
     /// without a fence, for the caller to delete.
-    pub(super) async fn delete_idle_fences(
+    pub(super) async fn delete_fences_of_idle_partition(
         &self,
         partition: &Fences,
         markers: &[DirectoryMarker],
@@ -45,7 +45,7 @@ impl Worker {
         if partition.may_have_open_work {
             return Ok(closed);
         }
-        let lease = self.outbox().options.lease;
+        let lease = self.outbox().options.close_idle_after;
         for (fence, row) in &partition.fences {
             // The partition was written to within a lease. It is in use and would soon be registered
             // again.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     failure::ignore_missing,
-    partition::{Chunk, OutboxRow},
+    partition::{OutboxChunk, OutboxRow},
     state::{RoundResult, Worker, table_and_keys_of},
     visit::PartitionVisit,
 };
@@ -13,7 +13,7 @@ use crate::{
     batch::{Batch, Condition, Operation, Written},
     error::Result,
     guard::{Guard, Mutation},
-    outbox::reservation::resolve_reservation,
+    outbox::reservation::settle_reservation,
     plan::outbox::{StoredClaim, mark_claim_dead},
     row::ETag,
 };
@@ -31,9 +31,9 @@ enum ClaimOutcome {
 impl Worker {
     /// Resolves the claims of a chunk that are marked dead or have reached the claim time. Schedules another
     /// visit for younger claims.
-    pub(super) async fn resolve_claims(
+    pub(super) async fn settle_claims(
         &self,
-        chunk: &Chunk,
+        chunk: &OutboxChunk,
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
@@ -68,14 +68,14 @@ impl Worker {
         let claim = StoredClaim::from_row(&row.row)?;
         let partition_key = row.row.partition_key();
         let mut version = row.row.etag();
-        let mut wait = row.time_until_age(outbox.options.flight);
+        let mut wait = row.time_until_age(outbox.options.write_deadline);
         if claim.is_alive {
-            let young = row.time_until_age(outbox.options.claim);
+            let young = row.time_until_age(outbox.options.claim_time);
             if !young.is_zero() && !outbox.guards.has_mutation(Mutation::YoungClaimKilled) {
                 return Ok(ClaimOutcome::Young(young));
             }
             // The mark starts another wait: the writer may have sent reservations just before it.
-            wait = outbox.options.flight;
+            wait = outbox.options.write_deadline;
             if outbox.guards.guard_holds(Guard::ClaimKilled) {
                 // From here on the writer's transaction fails, because it deletes the claim under its
                 // previous ETag.
@@ -84,8 +84,9 @@ impl Worker {
                 let killed = self.store().apply(&Batch::single(table, kill)?).await?;
                 version = Written::of_single_operation(killed)?.etag;
             } else {
-                wait =
-                    row.time_until_age(outbox.options.claim.saturating_add(outbox.options.flight));
+                wait = row.time_until_age(
+                    outbox.options.claim_time.saturating_add(outbox.options.write_deadline),
+                );
             }
         }
         // A slow writer may reserve a key until one write deadline after the claim was marked dead. Keep the
@@ -99,7 +100,7 @@ impl Worker {
         }
         // Resolve all keys before deleting the claim, the only row that contains them.
         for key in &claim.keys {
-            resolve_reservation(outbox, table, partition_key, &claim.id, key).await?;
+            settle_reservation(outbox, table, partition_key, &claim.id, key).await?;
         }
         if !is_second_look {
             return Ok(ClaimOutcome::AwaitsSecondLook(wait, version));

@@ -18,7 +18,7 @@ use crate::{
     outbox::{commit::commit_changes, expired::deletion_of},
     plan::{
         Change,
-        outbox::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
+        outbox::{EXPIRY, ExpiryHour, ExpiryMarker, StoredExpiryMarker, expiry_markers_before},
     },
     queue::earlier_time,
     row::Row,
@@ -38,7 +38,7 @@ const SWEEP_AGAIN: Duration = Duration::from_secs(60);
 struct MarkerPage {
     /// The first hour whose markers must not be swept yet, by the page's date, or `None` if the page has no
     /// date.
-    first_in_use: Option<Hour>,
+    first_in_use: Option<ExpiryHour>,
     due: Vec<StoredExpiryMarker>,
     /// The number of rows that are not markers of this format. A worker ignores them.
     damaged: u64,
@@ -110,17 +110,17 @@ impl Worker {
 
     /// Returns the first hour whose expiry markers must not be swept yet at the store's time `now`, because a
     /// writer that relies on such a marker may still be writing its row.
-    fn first_hour_in_use(&self, now: Ticks) -> Hour {
+    fn first_hour_in_use(&self, now: Ticks) -> ExpiryHour {
         // A writer sends its row before its marker's hour ends. The request may then take some time.
-        let wait = self.outbox().options.flight.saturating_add(CLOCK_ERROR);
-        Hour::hour_of(earlier_time(now, wait))
+        let wait = self.outbox().options.write_deadline.saturating_add(CLOCK_ERROR);
+        ExpiryHour::hour_of(earlier_time(now, wait))
     }
 
     /// Returns the markers of a page whose hours have passed by the page's date.
     fn due_markers(&self, page: Rows) -> MarkerPage {
         let first_in_use = page.date.map(|date| self.first_hour_in_use(date));
         // Without the store's date it is unknown which hours have passed.
-        let before = first_in_use.unwrap_or(Hour::hour_of(Ticks::MIN));
+        let before = first_in_use.unwrap_or(ExpiryHour::hour_of(Ticks::MIN));
         let case = self.store().table_case();
         let mut read = MarkerPage { first_in_use, ..MarkerPage::default() };
         for row in page.rows {

@@ -34,7 +34,7 @@ use crate::{
 
 /// The handlers of a worker, by message type name.
 #[derive(Clone, Default)]
-pub(super) struct Handlers(BTreeMap<&'static str, Handler>);
+pub(super) struct MessageHandlers(BTreeMap<&'static str, Handler>);
 
 /// A handler that receives its message as JSON.
 type HandlerFn = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync;
@@ -49,7 +49,7 @@ struct Handler {
 
 /// A lease that its holder can extend. A single task owns it, because a renewal changes the ETag or receipt
 /// for the next write.
-pub(super) trait Lease: Send {
+pub(super) trait RenewableLease: Send {
     /// Returns the deadline after which the holder must treat the lease as ended. It counts from before the request
     /// that took or extended the lease, and therefore never ends later than the store's or queue's lease.
     fn deadline(&self) -> &Deadline;
@@ -59,7 +59,7 @@ pub(super) trait Lease: Send {
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>>;
 }
 
-impl Handlers {
+impl MessageHandlers {
     pub(super) fn add_handler<M, F, T>(&mut self, handler: F)
     where
         M: Message,
@@ -113,7 +113,7 @@ impl Handlers {
         context: Context,
         name: &str,
         body: &str,
-        lease: &mut dyn Lease,
+        lease: &mut dyn RenewableLease,
         most: Duration,
         stopping: &StopSignal,
     ) -> Result<(), HandlerFailure> {
@@ -361,7 +361,7 @@ fn second_effect_error((table, partition_key): &(String, String)) -> Error {
     Error::new(ErrorKind::Invalid, message).in_table(table).at_keys(partition_key, "")
 }
 
-impl fmt::Debug for Handlers {
+impl fmt::Debug for MessageHandlers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }

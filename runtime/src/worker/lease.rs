@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
 
-use super::{handler::Lease, state::Worker};
+use super::{handler::RenewableLease, state::Worker};
 use crate::{
     address::RowAt,
     batch::{Batch, Deadline, Operation, Written},
@@ -118,7 +118,7 @@ impl<'w> OutboxLease<'w> {
     }
 }
 
-impl Lease for OutboxLease<'_> {
+impl RenewableLease for OutboxLease<'_> {
     fn deadline(&self) -> &Deadline {
         &self.until
     }
@@ -164,7 +164,7 @@ pub(super) struct QueueLease<'q> {
     pub(super) clock: &'q Arc<dyn Clock>,
 }
 
-impl Lease for QueueLease<'_> {
+impl RenewableLease for QueueLease<'_> {
     fn deadline(&self) -> &Deadline {
         &self.until
     }

@@ -73,29 +73,29 @@ impl MessageState<'_> {
     }
 
     /// Ends the lease of a message that this worker stops handling. Other workers may then take it immediately.
-    pub(super) async fn give_back(&self) -> Result<MessageOutcome> {
+    pub(super) async fn give_back_lease(&self) -> Result<MessageOutcome> {
         if !self.worker.outbox().guards.has_mutation(Mutation::LeaseKept) {
-            self.release().await?;
+            self.release_lease().await?;
         }
         Ok(MessageOutcome::Left)
     }
 
     /// Ends the lease of the message.
-    pub(super) async fn release(&self) -> Result<()> {
-        let released = self.message.release_operation(self.etag.clone())?;
+    pub(super) async fn release_lease(&self) -> Result<()> {
+        let released = self.message.release_lease_operation(self.etag.clone())?;
         self.worker.write_leased_message(self.table, released).await.map(drop)
     }
 
     /// Moves a message that is not authentic to the poison table. If it is a move, its source entity remains
     /// marked.
-    pub(super) async fn refuse(&self) -> Result<MessageOutcome> {
+    pub(super) async fn poison_unauthentic(&self) -> Result<MessageOutcome> {
         // Do not use any of its text, which may be forged.
         self.put_aside(NOT_AUTHENTIC).await?;
         Ok(MessageOutcome::Refused)
     }
 
     /// Moves a message that has expired according to its type to the poison table.
-    pub(super) async fn put_expired_aside(&self) -> Result<MessageOutcome> {
+    pub(super) async fn poison_expired(&self) -> Result<MessageOutcome> {
         self.put_aside(EXPIRED).await?;
         Ok(MessageOutcome::Poisoned)
     }
@@ -107,7 +107,7 @@ impl MessageState<'_> {
         let error = &error.to_string();
         let marked = self.message.mark_poisoned(self.etag.clone(), error)?;
         match self.worker.write_leased_message(self.table, marked).await? {
-            Some(etag @ Some(_)) => Self { etag, ..*self }.put_poisoned_aside(error).await,
+            Some(etag @ Some(_)) => Self { etag, ..*self }.poison_marked(error).await,
             // Without an ETag the mark may not be the last write. The next round reads the message again.
             Some(None) | None => Ok(MessageOutcome::Raced),
         }
@@ -115,7 +115,7 @@ impl MessageState<'_> {
 
     /// Finishes a message that is marked for the poison table: if it is a move, gives it up. Then copies the
     /// message to the poison table.
-    pub(super) async fn put_poisoned_aside(&self, error: &str) -> Result<MessageOutcome> {
+    pub(super) async fn poison_marked(&self, error: &str) -> Result<MessageOutcome> {
         let Self { worker, table, message, ref etag, .. } = *self;
         let Some(target) = worker.give_up_move(table, message).await? else {
             self.put_aside(error).await?;

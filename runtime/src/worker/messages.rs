@@ -7,11 +7,11 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     failure::{FAILURE_DELAY, HandlerFailure, ignore_newer_or_missing},
-    handler::{Context, Lease},
+    handler::{Context, RenewableLease},
     lease::{OutboxLease, StoreTime},
     message_state::MessageState,
     outcome::MessageOutcome,
-    partition::{Chunk, OutboxRow},
+    partition::{OutboxChunk, OutboxRow},
     state::{ROWS_AT_ONCE, RoundResult, WorkSelectionByAge, Worker},
     verify::SignedMessage,
     visit::PartitionVisit,
@@ -34,7 +34,7 @@ impl Worker {
     /// Delivers the due messages of a chunk to their handlers.
     pub(super) async fn handle_messages(
         &self,
-        chunk: &Chunk,
+        chunk: &OutboxChunk,
         due: WorkSelectionByAge,
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
@@ -83,7 +83,7 @@ impl Worker {
                 round.progressed += 1;
             }
             Err(error) => {
-                visit.revisit_after(self.outbox().options.lease);
+                visit.revisit_after(self.outbox().options.close_idle_after);
                 self.report_failure(error, round);
             }
         }
@@ -98,7 +98,7 @@ impl Worker {
         due: WorkSelectionByAge,
         visit: &mut PartitionVisit,
     ) -> bool {
-        let write_deadline = self.outbox().options.flight;
+        let write_deadline = self.outbox().options.write_deadline;
         if message.is_done {
             // Keep its receipts until no worker can still deliver it.
             let is_deadline_over = row.is_older_than(write_deadline);
@@ -149,7 +149,7 @@ impl Worker {
         }
         if let Some(error) = &message.poison {
             // The worker that marked it died before the last steps.
-            return read.put_poisoned_aside(error).await;
+            return read.poison_marked(error).await;
         }
         // Verify before taking the message under the verified row's ETag. The handler then receives the verified
         // body.
@@ -166,7 +166,7 @@ impl Worker {
         let until = lease.deadline().clone();
         let context = Context::context_of_outbox_message(&self.client, table, message, until);
         let (name, body) = (&message.name, &message.body);
-        let (time, stopping) = (self.time_of_handlers(), &self.stopping);
+        let (time, stopping) = (self.handler_time_limit(), &self.stopping);
         let handled = self
             .handlers
             .handle_message(context.clone(), name, body, &mut lease, time, stopping)
@@ -178,7 +178,7 @@ impl Worker {
             Ok(()) => leased.finish(&message.receipts).await,
             Err(HandlerFailure::Passing(error)) => leased.postpone(error).await,
             Err(HandlerFailure::Counted(error)) => leased.count_failure(&error).await,
-            Err(HandlerFailure::Stopped) => leased.give_back().await,
+            Err(HandlerFailure::Stopped) => leased.give_back_lease().await,
         }
     }
 
@@ -190,9 +190,9 @@ impl Worker {
         }
         let signed = SignedMessage::in_outbox(read.table, read.message);
         let outcome = match self.verify_message(&signed).await {
-            Ok(()) if self.is_expired(&signed, read.now) => read.put_expired_aside().await,
+            Ok(()) if self.is_expired(&signed, read.now) => read.poison_expired().await,
             Ok(()) => return Ok(None),
-            Err(WorkRefusal::NotAuthentic) => read.refuse().await,
+            Err(WorkRefusal::NotAuthentic) => read.poison_unauthentic().await,
             Err(WorkRefusal::Passes(error)) => Err(error),
             Err(WorkRefusal::Counts(error)) => read.count_failure(&error).await,
         };

@@ -5,7 +5,7 @@ use std::pin::pin;
 use futures_util::future::{Either, select};
 
 use super::{
-    handler::Lease,
+    handler::RenewableLease,
     lease::{OutboxLease, StoreTime},
     message_state::MessageState,
     outcome::{FailureReaction, MessageOutcome},
@@ -36,7 +36,7 @@ impl Worker {
         let found = match job.read_source(Guard::VerifiedFirst).await {
             // Do nothing with the move or the entity, both of which somebody else may have chosen.
             Ok(MoveSource::Fault(WorkRefusal::NotAuthentic)) => {
-                return read.refuse().await;
+                return read.poison_unauthentic().await;
             }
             Ok(MoveSource::Fault(WorkRefusal::Passes(error))) => return Err(error),
             Ok(
@@ -64,7 +64,7 @@ impl Worker {
         let moved = match select(pin!(moving), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,
             // Each step of a move may be dropped safely.
-            Either::Right(_) => return leased.give_back().await,
+            Either::Right(_) => return leased.give_back_lease().await,
         };
         // The lease has ended, and another worker may have the message.
         let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
@@ -76,13 +76,13 @@ impl Worker {
                 leased.finish(&receipts).await
             }
             Ok(MoveOutcome::Refused(error)) => leased.poison(&error).await,
-            Ok(MoveOutcome::NotAuthentic) => leased.refuse().await,
+            Ok(MoveOutcome::NotAuthentic) => leased.poison_unauthentic().await,
             Ok(MoveOutcome::Counted(error)) => leased.count_failure(&error).await,
             Err(error) => match FailureReaction::reaction_for_message(error) {
                 FailureReaction::Count(error) => leased.count_failure(&error).await,
                 reaction => {
                     // Give it back immediately, so the next round need not wait for the lease.
-                    leased.release().await?;
+                    leased.release_lease().await?;
                     match reaction {
                         FailureReaction::TryLater(error) => Err(error),
                         _ => Ok(MessageOutcome::Unknown),
@@ -119,7 +119,7 @@ impl Worker {
 
     /// Verifies the codes of a move in the poison table, which cover the secret values of its entity. Returns `None`
     /// if this program does not know the type, or the entity is not locked by this move.
-    pub(super) async fn verify_move_put_aside(
+    pub(super) async fn verify_poisoned_move(
         &self,
         table: &str,
         message: &StoredMessage,

@@ -166,13 +166,13 @@ impl Worker {
             Ok(MessageOutcome::Unknown) => visit.move_open_to_unknown(),
             Ok(MessageOutcome::Raced) => {
                 // The new holder may die, so visit the partition again after a lease.
-                visit.revisit_after(self.outbox().options.lease);
+                visit.revisit_after(self.outbox().options.close_idle_after);
                 round.raced += 1;
             }
             // The next worker may take it immediately.
             Ok(MessageOutcome::Left) => visit.revisit_after(Duration::ZERO),
             Err(error) => {
-                visit.revisit_after(self.outbox().options.lease);
+                visit.revisit_after(self.outbox().options.close_idle_after);
                 self.report_failure(error, round);
             }
         }

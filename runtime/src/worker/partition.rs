@@ -11,7 +11,7 @@ use crate::{
     edm::Ticks,
     error::Result,
     filter::Filter,
-    guard::{Guard, Guards, Mutation},
+    guard::{ActiveGuards, Guard, Mutation},
     limits::PAGE_ROWS,
     page::Continuation,
     plan::outbox::{
@@ -72,7 +72,7 @@ impl Fences {
     }
 
     /// Takes over the fences of the next chunk, and records whether the chunk has open work.
-    pub(super) fn take_fences_from(&mut self, chunk: &mut Chunk) {
+    pub(super) fn take_fences_from(&mut self, chunk: &mut OutboxChunk) {
         self.fences.append(&mut chunk.fences);
         self.damaged_fences.append(&mut chunk.damaged_fences);
         self.may_have_open_work |= chunk.may_have_open_work();
@@ -81,7 +81,7 @@ impl Fences {
 
 /// Some outbox rows of one partition, by kind.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
+pub(super) struct OutboxChunk {
     pub(super) table: String,
     pub(super) fences: Vec<(Fence, OutboxRow)>,
     /// The registration ids of fence rows in this chunk that do not contain their own directory markers.
@@ -163,7 +163,7 @@ impl<'a> PartitionReader<'a> {
 
     /// Reads the next chunk, or returns `None` after the last one. After an error, the next call reads the same
     /// chunk again.
-    pub(super) async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
+    pub(super) async fn next_chunk(&mut self) -> Result<Option<OutboxChunk>> {
         let from = match &self.next {
             NextChunk::AtStart => None,
             NextChunk::From(from) => Some(from),
@@ -176,7 +176,7 @@ impl<'a> PartitionReader<'a> {
         let sent = Instant::now();
         let page = self.client.store().scan(scan).await?;
         self.most = rows_of_next_chunk(&page, self.most);
-        let mut chunk = Chunk { table: self.table.to_owned(), ..Chunk::default() };
+        let mut chunk = OutboxChunk { table: self.table.to_owned(), ..OutboxChunk::default() };
         (chunk.sent, chunk.date) = (Some(sent), page.date);
         for row in page.rows {
             match row {
@@ -219,8 +219,8 @@ fn rows_of_next_chunk(page: &Rows, before: u32) -> u32 {
     u32::try_from(CHUNK_BYTES / mean).unwrap_or(PAGE_ROWS).clamp(1, PAGE_ROWS)
 }
 
-impl Chunk {
-    fn add_row(&mut self, row: OutboxRow, guards: Guards) {
+impl OutboxChunk {
+    fn add_row(&mut self, row: OutboxRow, guards: ActiveGuards) {
         let key = row.row.row_key();
         // A row whose format cannot be read is unknown work.
         let is_known = has_known_format(&row.row).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::{
     address::RowAt,
     entity::{Schema, points_to},
     error::{Error, ErrorKind, Result},
-    guard::{Guard, Guards, Mutation},
+    guard::{ActiveGuards, Guard, Mutation},
     outbox::{
         blob_writes::{delete_blob, own_blob_name},
         deadline::WriteDeadline,
@@ -20,8 +20,8 @@ use crate::{
     },
     plan::outbox::{
         CopyAddress, CopyOwnership, CopyStep, ListMembership, StoredDirtyRow,
-        compare_owner_in_copy, equal_except_version, is_derived_from_version, plan_step_for_row,
-        previous_owner, reserving_claim,
+        compare_owner_in_copy, equal_except_version, id_of_reserving_claim,
+        is_derived_from_version, plan_step_for_row, previous_owner,
     },
     row::Row,
     store::derive::{ClaimState, read_claim_state, read_primary_to_derive},
@@ -93,7 +93,7 @@ pub(super) struct PassBeforeLists {
 
 impl PassBeforeLists {
     /// Returns the outcome of the pass. Called after its lists are written.
-    pub(super) fn finish_pass(self, guards: Guards) -> PassOutcome {
+    pub(super) fn finish_pass(self, guards: ActiveGuards) -> PassOutcome {
         let Self { dirty, is_second_look, until_second_look, outcomes, .. } = self;
         if outcomes.contains(&CopyOutcome::Claimed) {
             return PassOutcome::Claimed;
@@ -148,7 +148,7 @@ impl Worker {
         deadline: &WriteDeadline,
     ) -> Result<PassBeforeLists> {
         let guards = self.outbox().guards;
-        let write_deadline = self.outbox().options.flight;
+        let write_deadline = self.outbox().options.write_deadline;
         // Decided before the reads: in a second look, the copies are read after every delayed write has
         // ended.
         let is_second_look = row.is_older_than(write_deadline);
@@ -343,7 +343,7 @@ impl Worker {
         for copy in copies {
             copy.is_claimed = false;
             let Some((row, owner)) = &copy.found else { continue };
-            let Some(id) = reserving_claim(row)? else { continue };
+            let Some(id) = id_of_reserving_claim(row)? else { continue };
             let is_own = *owner == CopyOwnership::Ours;
             let previous = previous_owner(row)?;
             // The reservation of a claim that is gone is written like any copy. So is the reservation of a dead claim,

@@ -177,7 +177,7 @@ impl Worker {
         let mut all = self.read_poison_table().await?;
         for poisoned in all.iter_mut().filter(|poisoned| poisoned.message().is_some()) {
             let (table, row) = (&poisoned.table, &poisoned.outbox_row);
-            (poisoned.authenticity, _) = self.verify_put_aside(table, row).await;
+            (poisoned.authenticity, _) = self.verify_poisoned_work(table, row).await;
         }
         Ok(all)
     }
@@ -245,7 +245,7 @@ impl Worker {
         if poisoned.message().is_some() {
             // Anybody who can write to the poison table may have changed the row there.
             let (table, row) = (&poisoned.table, &poisoned.outbox_row);
-            match self.verify_put_aside(table, row).await {
+            match self.verify_poisoned_work(table, row).await {
                 (WorkAuthenticity::NotAuthentic, _) => return Err(poisoned.not_authentic_error()),
                 (_, Some(error)) => return Err(error),
                 (_, None) => {}
@@ -300,7 +300,7 @@ impl Worker {
     /// `is_unrecognized_entity` for a move of a type that this program does not know.
     pub async fn requeue_vouched(&self, poisoned: &Poisoned) -> Result<()> {
         let codes = match poisoned.message() {
-            Some(_) => self.sign_anew(&poisoned.table, &poisoned.outbox_row).await?,
+            Some(_) => self.sign_for_operator(&poisoned.table, &poisoned.outbox_row).await?,
             None => WorkAndConsentCodes::default(),
         };
         self.put_row_back(poisoned, &codes).await

@@ -218,7 +218,7 @@ impl Worker {
         let context =
             Context::context_of_queue_message(&self.client, identity, count, held, receipts);
         let (name, body) = (&envelope.name, envelope.body_json());
-        let time = self.time_of_handlers();
+        let time = self.handler_time_limit();
         let length = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
         let until = until.capped_at(instant_after(Instant::now(), self.lease));
         let clock = &self.outbox().clock;
@@ -354,7 +354,7 @@ impl Worker {
         } else {
             // Marked, so the next receiver only removes the receipts.
             let done = envelope.mark_handled_and_drop_body(receipts).to_message_text()?;
-            let write_deadline = self.outbox().options.flight;
+            let write_deadline = self.outbox().options.write_deadline;
             port.extend(message, write_deadline.min(LONGEST), Some(&done)).await?;
         }
         Ok(MessageOutcome::Done)

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     directory::{DirectoryPages, MarkersByPartition},
-    partition::{Chunk, Fences, OutboxRow, PartitionReader},
+    partition::{Fences, OutboxChunk, OutboxRow, PartitionReader},
     pass::PassOutcome,
     state::{RoundResult, WorkSelectionByAge, Worker, table_and_keys_of},
     stats::WorkerStats,
@@ -155,13 +155,13 @@ impl Worker {
             }
         }
         visit.unknown += u64::try_from(fences.damaged_fences.len()).unwrap_or(u64::MAX);
-        let closed = self.delete_idle_fences(&fences, markers).await?;
+        let closed = self.delete_fences_of_idle_partition(&fences, markers).await?;
         let seen = SeenPartitionState {
             fences: fences.fences.iter().map(|(_, row)| row.row.etag()).collect(),
             known_types,
         };
         let (key, lease) =
-            ((table.to_owned(), partition_key.to_owned()), self.outbox().options.lease);
+            ((table.to_owned(), partition_key.to_owned()), self.outbox().options.close_idle_after);
         let memory = &mut *self.lock_memory();
         // Rows that are no longer in the partition: other workers or their writers deleted them.
         remembered.iter().for_each(|row| memory.forget_row(row));
@@ -173,7 +173,7 @@ impl Worker {
     /// Does the due work of one chunk of a partition's outbox rows.
     async fn work_on_chunk(
         &self,
-        chunk: Chunk,
+        chunk: OutboxChunk,
         due: WorkSelectionByAge,
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
@@ -185,7 +185,7 @@ impl Worker {
         self.metering().count_passes(&table, rows.len());
         let outcomes = self.pass_over_all_rows(&table, rows).await;
         self.record_passes(&table, outcomes, round, visit).await;
-        self.resolve_claims(&chunk, round, visit).await;
+        self.settle_claims(&chunk, round, visit).await;
         self.handle_messages(&chunk, due, round, visit).await;
     }
 
@@ -206,7 +206,8 @@ impl Worker {
         let is_waiting = etag_looked_at == Some(row.row.etag());
         // A row that was worked on under this ETag is due again after the write deadline. A new row is due after its
         // writer's grace time.
-        let left = row.time_until_age(if is_waiting { options.flight } else { options.grace });
+        let left =
+            row.time_until_age(if is_waiting { options.write_deadline } else { options.grace });
         if is_waiting && !left.is_zero() {
             visit.waiting += 1;
         } else {
@@ -267,11 +268,11 @@ impl Worker {
                 round.progressed += removed.deleted;
                 round.raced += removed.raced;
                 if removed.raced > 0 {
-                    visit.revisit_after(self.outbox().options.lease);
+                    visit.revisit_after(self.outbox().options.close_idle_after);
                 }
             }
             Err(error) => {
-                visit.revisit_after(self.outbox().options.lease);
+                visit.revisit_after(self.outbox().options.close_idle_after);
                 self.report_failure(error, round);
             }
         }

@@ -11,7 +11,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    handler::{Context, Handlers},
+    handler::{Context, MessageHandlers},
     stats::{LastFailure, WorkerStats},
     stopping::StopSignal,
     visit::{LookBudget, PartitionVisit, TableAndPartitionKey},
@@ -21,7 +21,7 @@ use crate::{
     error::{BoxError, Error},
     metering::Metering,
     outbox::state::Outbox,
-    plan::outbox::Hour,
+    plan::outbox::ExpiryHour,
     queue::MessageQueue,
     row::{ETag, Row},
     store::Store,
@@ -80,7 +80,7 @@ pub struct Worker {
     pub(super) interval: Duration,
     pub(super) lease: Duration,
     pub(super) handler_time: Option<Duration>,
-    pub(super) handlers: Handlers,
+    pub(super) handlers: MessageHandlers,
     pub(super) queues: Vec<MessageQueue>,
     /// The time that handlers have after a stop, or `None` if they are dropped immediately.
     pub(super) stop_time: Option<Duration>,
@@ -107,7 +107,7 @@ pub(super) struct WorkerMemory {
     /// The number of damaged expiry markers in the last sweep.
     pub(super) damaged_expiry: u64,
     /// Sweeps of hours before this one are complete.
-    pub(super) swept_before: Option<Hour>,
+    pub(super) swept_before: Option<ExpiryHour>,
     /// PartitionKey and RowKey of markers whose sweep failed, with the time of the next attempt.
     pub(super) sweeps_to_repeat: BTreeMap<(String, String), Instant>,
     /// The number of counted failures of each row, with the ETag that they belong to.
@@ -217,7 +217,7 @@ impl Client {
             interval: INTERVAL,
             lease: self.outbox().longest_lease().min(LEASE),
             handler_time: None,
-            handlers: Handlers::default(),
+            handlers: MessageHandlers::default(),
             queues: Vec::new(),
             stop_time: None,
             stopping: StopSignal::default(),
@@ -282,7 +282,7 @@ impl Worker {
     /// handlers take longer, set [`handler_time`](Self::handler_time).
     ///
     /// A lease that is longer than the write deadline
-    /// ([`OutboxOptions::flight`](crate::OutboxOptions::flight)) minus 30 s is shortened to that time.
+    /// ([`OutboxOptions::write_deadline`](crate::OutboxOptions::write_deadline)) minus 30 s is shortened to that time.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -473,7 +473,7 @@ impl Worker {
     }
 
     /// Returns the time that a handler may take.
-    pub(super) fn time_of_handlers(&self) -> Duration {
+    pub(super) fn handler_time_limit(&self) -> Duration {
         self.handler_time.unwrap_or(self.lease)
     }
 
@@ -503,8 +503,9 @@ mod tests {
 
     #[test]
     fn no_lease_is_longer_than_receipts_allow() {
-        let worker_of = |flight: u64| {
-            let options = OutboxOptions::default().flight(Duration::from_secs(flight));
+        let worker_of = |write_deadline: u64| {
+            let options =
+                OutboxOptions::default().write_deadline(Duration::from_secs(write_deadline));
             let options = options.request_timeout(Duration::from_secs(10));
             Client::builder().backend(Memory::new()).outbox(options).build().unwrap().worker()
         };

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     directory::DirectoryPages,
-    partition::{Chunk, OutboxRow, PartitionReader},
+    partition::{OutboxChunk, OutboxRow, PartitionReader},
 };
 use crate::{
     address::RowAt,
@@ -134,7 +134,7 @@ impl Client {
 }
 
 impl OutboxStatus {
-    fn add_chunk(&mut self, outbox: &Outbox, partition: &Chunk) {
+    fn add_chunk(&mut self, outbox: &Outbox, partition: &OutboxChunk) {
         let table = &partition.table;
         let damaged_fences = u64::try_from(partition.damaged_fences.len()).unwrap_or(u64::MAX);
         self.unknown += partition.unknown + damaged_fences;

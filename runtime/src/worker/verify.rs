@@ -83,7 +83,7 @@ impl Worker {
 
     /// Verifies the code of a message or a move in the poison table. Returns `Unverified` if that is impossible, with
     /// the error if there was one, such as a failed request.
-    pub(super) async fn verify_put_aside(
+    pub(super) async fn verify_poisoned_work(
         &self,
         table: &str,
         row: &Row,
@@ -110,7 +110,7 @@ impl Worker {
             return (WorkAuthenticity::Unverified, None);
         }
         let verified = match is_move {
-            true => match self.verify_move_put_aside(table, &message).await {
+            true => match self.verify_poisoned_move(table, &message).await {
                 Ok(Some(verified)) => verified,
                 Ok(None) => return (WorkAuthenticity::Unverified, None),
                 Err(error) => return (WorkAuthenticity::Unverified, Some(error)),
@@ -127,7 +127,11 @@ impl Worker {
     }
 
     /// Signs a message or a move with this client's keys, for an operator who vouches for it. Does not verify it.
-    pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<WorkAndConsentCodes> {
+    pub(super) async fn sign_for_operator(
+        &self,
+        table: &str,
+        row: &Row,
+    ) -> Result<WorkAndConsentCodes> {
         let message = StoredMessage::from_row(row.clone())?;
         if message.name != MoveMessage::NAME {
             let (codes, partition_key) = (&self.outbox().codes, Some(row.partition_key()));

@@ -51,11 +51,11 @@ struct Employee {
 
 fn options() -> OutboxOptions {
     OutboxOptions::default()
-        .flight(FLIGHT)
+        .write_deadline(FLIGHT)
         .request_timeout(Duration::from_secs(8))
         .grace(Duration::from_secs(3))
-        .lease(LEASE)
-        .claim(Duration::from_secs(8))
+        .close_idle_after(LEASE)
+        .claim_time(Duration::from_secs(8))
 }
 
 /// By how many hours the clocks of clients differ from the store's.

@@ -146,7 +146,7 @@ pub(super) async fn receipts_go_with_their_message(mutation: Option<Mutation>) -
     worker.drain().await.unwrap();
     assert!(world.rows("Desks", "Kiel").await.iter().any(|key| key.starts_with("~e4_")));
     for _ in 0..2 {
-        world.later(OutboxOptions::FLIGHT);
+        world.later(OutboxOptions::WRITE_DEADLINE);
         worker.drain().await.unwrap();
     }
     let rows = world.rows("Desks", "Kiel").await;

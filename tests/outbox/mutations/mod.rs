@@ -109,7 +109,7 @@ async fn unknown_work_keeps_its_registration(mutation: Option<Mutation>) -> Outc
     world.client.dynamic("Staff").insert(&newer).await.unwrap();
     let worker = worker(&world, mutation);
     worker.drain().await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     worker.drain().await.unwrap();
     ensure(world.markers().await == 1, "the partition left the directory")
 }
@@ -210,7 +210,7 @@ async fn a_rebuild_keeps_the_names_of_open_work(mutation: Option<Mutation>) -> O
     client.table::<Employee>().rebuild(Employee::by_name()).await.unwrap();
     for _ in 0..2 {
         world.client.worker().drain().await.unwrap();
-        world.later(OutboxOptions::FLIGHT);
+        world.later(OutboxOptions::WRITE_DEADLINE);
     }
     let old = world.rows("Staff", "email_jones1@contoso.com").await;
     ensure(old.is_empty(), format!("the old copy stays: {old:?}"))
@@ -289,7 +289,7 @@ async fn a_second_look_comes(mutation: Option<Mutation>) -> Outcome {
     let worker = worker(&world, mutation);
     worker.drain().await.unwrap();
     assert_eq!(world.open().await.len(), 1);
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     worker.drain().await.unwrap();
     ensure(world.open().await.is_empty(), "the row stays for ever")
 }
@@ -368,11 +368,11 @@ async fn fences_are_read_before_work(mutation: Option<Mutation>) -> Outcome {
     let world = World::left_to_workers().await;
     world.staff.insert(&employee(1)).await.unwrap();
     worker(&world, None).drain().await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     let (staff, clock) = (world.staff.clone(), world.clock.clone());
     let store = WeakStore::unordered(world.fault.clone(), async move {
         staff.insert(&employee(2)).await.unwrap();
-        clock.advance(OutboxOptions::LEASE);
+        clock.advance(OutboxOptions::CLOSE_IDLE_AFTER);
     });
     let client = client_of(&world, store, OutboxOptions::default(), mutation);
     client.worker().with::<Employee>().drain().await.unwrap();
@@ -389,7 +389,7 @@ async fn partitions_stay_where_reads_lag(mutation: Option<Mutation>) -> Outcome 
     let worker = client_of(&world, store, OutboxOptions::default(), mutation).worker();
     let worker = worker.with::<Employee>();
     worker.drain().await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(OutboxOptions::CLOSE_IDLE_AFTER);
     let stats = worker.drain().await.unwrap();
     assert_eq!(stats.applied, 1, "{stats:?}");
     ensure(world.markers().await == 1 && stats.closed == 0, "the partition left the directory")

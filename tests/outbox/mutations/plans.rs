@@ -137,7 +137,7 @@ pub(super) async fn a_remote_copy_that_was_left_goes(mutation: Option<Mutation>)
     staff.replace(&one).await.unwrap();
     for _ in 0..2 {
         world.client.worker().drain().await.unwrap();
-        world.later(OutboxOptions::FLIGHT);
+        world.later(OutboxOptions::WRITE_DEADLINE);
     }
     let old = world.rows("Staff", "email_jones1@contoso.com").await;
     ensure(old.is_empty(), format!("the old copy stays: {old:?}"))

@@ -85,11 +85,11 @@ pub(super) async fn settling_goes_on_after_a_change(mutation: Option<Mutation>) 
         .with("Format", 1)
         .with("C_1", r#"["Person#ByEmail","Staff","email_b@a.com","email","000009"]"#);
     rows.insert(&claim).await.unwrap();
-    world.later(OutboxOptions::CLAIM);
+    world.later(OutboxOptions::CLAIM_TIME);
     // The claim is dead after this.
     world.client.worker().drain().await.unwrap();
     rows.insert(&reservation()).await.unwrap();
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     let changed = rows.clone();
     let is_reservation = |one: &entable::Operation| one.row().partition_key() == "email_b@a.com";
     let store = Hooked::before(world.fault.clone(), is_reservation, async move {

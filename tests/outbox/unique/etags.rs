@@ -130,7 +130,7 @@ async fn a_dead_claim_whose_etag_was_left_out_takes_no_effect() {
         let is_transaction = |one: &Operation| one.row().row_key() == "000001";
         let store = Hooked::before(world.fault.clone(), is_transaction, async move {
             // The writer is slow: a worker ends its claim, and another entity takes the value.
-            clock.advance(OutboxOptions::CLAIM + Duration::from_secs(1));
+            clock.advance(OutboxOptions::CLAIM_TIME + Duration::from_secs(1));
             other.worker().with::<Person>().drain().await.unwrap();
             other.table::<Person>().insert(&person(2, "a@a.com")).await.unwrap();
         });
@@ -195,6 +195,6 @@ async fn a_row_is_taken_over_within_the_write_deadline() {
     let inserted = tokio::time::timeout(Duration::from_millis(200), staff.insert(&again)).await;
     assert!(inserted.is_err(), "the request waits: {inserted:?}");
     let batch = kept.lock().unwrap().take().unwrap();
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     assert!(batch.check_deadline().is_err_and(|error| error.is_contended()));
 }

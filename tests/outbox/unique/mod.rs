@@ -124,7 +124,7 @@ impl World {
         let worker = self.client.worker();
         for _ in 0..4 {
             worker.drain().await.unwrap();
-            self.later(OutboxOptions::FLIGHT);
+            self.later(OutboxOptions::WRITE_DEADLINE);
         }
         worker.drain().await.unwrap();
     }

@@ -80,7 +80,7 @@ async fn what_a_dead_writer_reserved_is_free_when_its_claim_is_dead() {
     assert_eq!(error.holder(), Some(("empid_Sales", "000001")));
     let worker = world.client.worker();
     assert_eq!(worker.drain().await.unwrap().open, 1, "claims are open work");
-    world.later(OutboxOptions::CLAIM);
+    world.later(OutboxOptions::CLAIM_TIME);
     worker.drain().await.unwrap();
     world.staff.insert(&person(2, "don@a.com")).await.unwrap();
     world.recover().await;
@@ -128,7 +128,7 @@ async fn who_writes_again_after_a_crash_is_told_what_is_in_the_way() {
     let expected =
         format!("under way since {since}; a worker takes its writer for dead at {until}");
     assert!(error.to_string().contains(&expected), "{error}");
-    world.later(OutboxOptions::CLAIM);
+    world.later(OutboxOptions::CLAIM_TIME);
     world.recover().await;
     staff.insert(&person(1, "don@a.com")).await.unwrap();
 }

@@ -65,7 +65,7 @@ impl Store {
         let worker = self.client.worker().with::<Person>();
         for _ in 0..3 {
             worker.drain().await.unwrap();
-            self.clock.advance(OutboxOptions::FLIGHT * 2);
+            self.clock.advance(OutboxOptions::WRITE_DEADLINE * 2);
         }
         worker.drain().await.unwrap()
     }
@@ -251,7 +251,7 @@ async fn a_worker_settles_a_claim_on_a_value_of_a_deleted_table() {
     client.dynamic("Staff2").insert(&claim).await.unwrap();
     let error = other.insert(&badge(3, "B1")).await.unwrap_err();
     assert!(error.is_unique_violation() && error.to_string().contains("pending"), "{error}");
-    store.clock.advance(OutboxOptions::FLIGHT * 3);
+    store.clock.advance(OutboxOptions::WRITE_DEADLINE * 3);
     let stats = store.recover().await;
     assert_eq!((stats.unknown, stats.poisoned, stats.open), (0, 0, 0), "{stats:?}");
     assert!(store.copy().await.is_none());

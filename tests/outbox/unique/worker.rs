@@ -55,7 +55,7 @@ async fn a_rebuild_reports_two_with_one_value_and_overwrites_neither() {
     let [one] = &poisoned[..] else { panic!("{poisoned:?}") };
     assert!(format!("{one:?}").contains("the key of index `ByEmail` is held by the entity"));
     assert!(world.staff.get(by_email("a@a.com")).await.unwrap().is_some());
-    world.later(OutboxOptions::FLIGHT);
+    world.later(OutboxOptions::WRITE_DEADLINE);
     worker.drain().await.unwrap();
     assert!(
         staff.get(before::Person::primary().department("Sales").id(1)).await.unwrap().is_some()

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The connection to one storage account.
-pub(super) struct Account {
+pub(super) struct AccountConnection {
     pub(super) transport: Arc<dyn Transport>,
     /// The address of the tables, or of the queues, without `/` at the end.
     pub(super) endpoint: Endpoint,
@@ -39,7 +39,7 @@ pub(super) struct Account {
     pub(super) options: AzureOptions,
 }
 
-impl Account {
+impl AccountConnection {
     pub(super) fn new(options: AzureOptions) -> Result<Self> {
         Self::for_service(options, None)
     }

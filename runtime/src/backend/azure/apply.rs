@@ -1,8 +1,8 @@
 //! Sends writes: single operations and entity group transactions.
 
 use super::{
-    account::Account,
-    call::{ReadOrWrite, ServiceCall, Target},
+    account::AccountConnection,
+    call::{ReadOrWrite, RequestTarget, ServiceCall},
     transport::{HttpAnswer, Method},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     wire::{self, BatchBody},
 };
 
-impl Account {
+impl AccountConnection {
     /// Sends a batch, as a single request or as an entity group transaction.
     pub(super) async fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
         row_rules::check_not_empty(batch)?;
@@ -44,7 +44,7 @@ impl Account {
 
     async fn apply_transaction(&self, batch: &Batch) -> Result<Vec<Written>> {
         let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint.url, batch)?;
-        let call = ServiceCall::new(Method::Post, Target::Batch(batch.table()))
+        let call = ServiceCall::new(Method::Post, RequestTarget::Batch(batch.table()))
             .with_deadline(batch.deadline())
             .with_body(content_type, bytes);
         let answer = self.send_expecting_success(call).await?;
@@ -124,10 +124,9 @@ fn operation_call<'a>(table: &'a str, operation: &'a Operation) -> Result<Servic
     let (partition_key, row_key) = (row.partition_key(), row.row_key());
     let call = match operation.verb() {
         // Without this header, the answer repeats the row that was sent.
-        Verb::Insert => {
-            ServiceCall::new(method, Target::Rows(table)).with_header("prefer", "return-no-content")
-        }
-        _ => ServiceCall::new(method, Target::Row { table, partition_key, row_key }),
+        Verb::Insert => ServiceCall::new(method, RequestTarget::Rows(table))
+            .with_header("prefer", "return-no-content"),
+        _ => ServiceCall::new(method, RequestTarget::Row { table, partition_key, row_key }),
     };
     let call = match operation.condition() {
         None => call,

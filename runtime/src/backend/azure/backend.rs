@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
-use super::{account::Account, account_key::AccountKey, options::AzureOptions};
+use super::{account::AccountConnection, account_key::AccountKey, options::AzureOptions};
 use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
@@ -18,7 +18,7 @@ use crate::{
 /// It is cheap to clone, and clones share a pool of connections. It never repeats a request: put a
 /// [`Retry`](crate::backend::layer::Retry) around it.
 #[derive(Clone)]
-pub struct Azure(pub(super) Arc<Account>);
+pub struct Azure(pub(super) Arc<AccountConnection>);
 
 impl Azure {
     /// Makes the backend for the account that the options name, without sending a request.
@@ -37,7 +37,7 @@ impl Azure {
     ///
     /// `is_invalid` if the options contain no endpoint or no account.
     pub fn new(options: AzureOptions) -> Result<Self> {
-        Account::new(options).map(|account| Self(Arc::new(account)))
+        AccountConnection::new(options).map(|account| Self(Arc::new(account)))
     }
 
     /// Returns the account key, if the options contain one.

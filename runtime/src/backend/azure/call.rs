@@ -22,7 +22,7 @@ pub(super) enum ReadOrWrite {
 
 /// What a request addresses, with the names and keys of its path.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Target<'a> {
+pub(super) enum RequestTarget<'a> {
     /// The list of tables.
     Tables,
     /// A table as an entry of that list.
@@ -34,12 +34,12 @@ pub(super) enum Target<'a> {
     /// An entity group transaction on a table.
     Batch(&'a str),
     /// Requests a user delegation key. The request has a body and changes nothing.
-    DelegationKey,
+    UserDelegationKey,
     /// Any other path below the endpoint, percent-encoded.
     Path(&'a str),
 }
 
-/// The kind of a [`Target`].
+/// The kind of a [`RequestTarget`].
 #[cfg(feature = "azure-data-tables")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resource {
@@ -55,7 +55,7 @@ pub(super) enum Resource {
 #[derive(Debug, Clone)]
 pub(super) struct ServiceCall<'a> {
     pub(super) method: Method,
-    target: Target<'a>,
+    target: RequestTarget<'a>,
     /// Names and values, not yet encoded.
     pub(super) query: Vec<(&'static str, Cow<'a, str>)>,
     pub(super) headers: Vec<(&'static str, Cow<'static, str>)>,
@@ -66,7 +66,7 @@ pub(super) struct ServiceCall<'a> {
 
 impl<'a> ServiceCall<'a> {
     /// Prepares a request without a body that accepts JSON with minimal metadata.
-    pub(super) fn new(method: Method, target: Target<'a>) -> Self {
+    pub(super) fn new(method: Method, target: RequestTarget<'a>) -> Self {
         let fixed = |value: &'static str| Cow::Borrowed(value);
         let headers = vec![
             ("accept", fixed(MINIMAL)),
@@ -124,7 +124,7 @@ impl<'a> ServiceCall<'a> {
 
     pub(super) fn read_or_write(&self) -> ReadOrWrite {
         match (self.method, self.target) {
-            (Method::Get, _) | (_, Target::DelegationKey) => ReadOrWrite::Reads,
+            (Method::Get, _) | (_, RequestTarget::UserDelegationKey) => ReadOrWrite::Reads,
             _ => ReadOrWrite::Writes,
         }
     }
@@ -138,11 +138,13 @@ impl<'a> ServiceCall<'a> {
     /// Fails if the target's table has an invalid name, which could change the address of the request.
     pub(super) fn check_table_name(&self) -> Result<()> {
         match self.target {
-            Target::Tables | Target::DelegationKey | Target::Path(_) => Ok(()),
-            Target::Table(table)
-            | Target::Rows(table)
-            | Target::Row { table, .. }
-            | Target::Batch(table) => limits::check_table_name(table),
+            RequestTarget::Tables | RequestTarget::UserDelegationKey | RequestTarget::Path(_) => {
+                Ok(())
+            }
+            RequestTarget::Table(table)
+            | RequestTarget::Rows(table)
+            | RequestTarget::Row { table, .. }
+            | RequestTarget::Batch(table) => limits::check_table_name(table),
         }
     }
 
@@ -152,25 +154,25 @@ impl<'a> ServiceCall<'a> {
         url.extend_from_slice(endpoint.as_bytes());
         url.push(b'/');
         match self.target {
-            Target::Tables => url.extend_from_slice(b"Tables"),
-            Target::Table(name) => {
+            RequestTarget::Tables => url.extend_from_slice(b"Tables"),
+            RequestTarget::Table(name) => {
                 url.extend_from_slice(b"Tables('");
                 url.extend_from_slice(name.as_bytes());
                 url.extend_from_slice(b"')");
             }
-            Target::Rows(table) => {
+            RequestTarget::Rows(table) => {
                 url.extend_from_slice(table.as_bytes());
                 if self.method == Method::Get {
                     url.extend_from_slice(b"()");
                 }
             }
-            Target::Row { table, partition_key, row_key } => {
+            RequestTarget::Row { table, partition_key, row_key } => {
                 wire::push_row_address(&mut url, table, partition_key, row_key);
             }
-            Target::Batch(_) => url.extend_from_slice(b"$batch"),
+            RequestTarget::Batch(_) => url.extend_from_slice(b"$batch"),
             // The service itself: all is in the query.
-            Target::DelegationKey => {}
-            Target::Path(path) => url.extend_from_slice(path.as_bytes()),
+            RequestTarget::UserDelegationKey => {}
+            RequestTarget::Path(path) => url.extend_from_slice(path.as_bytes()),
         }
         // Names of tables are checked, paths and keys encoded: all of it is ASCII.
         String::from_utf8(url).unwrap_or_default()
@@ -204,7 +206,7 @@ impl<'a> ServiceCall<'a> {
 }
 
 #[cfg(feature = "azure-data-tables")]
-impl Target<'_> {
+impl RequestTarget<'_> {
     fn resource(self) -> Resource {
         match self {
             Self::Tables => Resource::Tables,
@@ -212,7 +214,7 @@ impl Target<'_> {
             Self::Rows(_) => Resource::Rows,
             Self::Row { .. } => Resource::Row,
             Self::Batch(_) => Resource::Batch,
-            Self::DelegationKey | Self::Path(_) => Resource::Path,
+            Self::UserDelegationKey | Self::Path(_) => Resource::Path,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use zeroize::Zeroizing;
 
-use super::{account_key::AccountKey, call::ServiceCall, tokens::TokenCache};
+use super::{account_key::AccountKey, call::ServiceCall, tokens::AccessTokenCache};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A credential: an account key, a shared access signature (SAS), or a source of Microsoft Entra tokens.
@@ -17,7 +17,7 @@ pub(super) enum Credential {
         not(any(feature = "azure", feature = "azure-data-tables")),
         allow(dead_code, reason = "a source of tokens comes with a transport")
     )]
-    Token(Arc<TokenCache>),
+    Token(Arc<AccessTokenCache>),
 }
 
 /// The service that a request goes to. Services differ in the signed text and in the scope of tokens.
@@ -153,7 +153,7 @@ impl fmt::Debug for Credential {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::azure::{call::Target, transport::Method};
+    use crate::backend::azure::{call::RequestTarget, transport::Method};
 
     const KEY: &str =
         "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==";
@@ -177,12 +177,12 @@ mod tests {
 
     #[tokio::test]
     async fn shared_key_signs_as_the_vectors_say() {
-        let row = Target::Row { table: "MyTable", partition_key: "a", row_key: "b" };
+        let row = RequestTarget::Row { table: "MyTable", partition_key: "a", row_key: "b" };
         assert_eq!(
             signature(ServiceCall::new(Method::Get, row)).await,
             "SharedKey myaccount:XCEY3USqaI/MDVDvTYmT7fodoS5o+Ti4DuKewfw05dg="
         );
-        let policies = ServiceCall::new(Method::Put, Target::Path("MyTable"))
+        let policies = ServiceCall::new(Method::Put, RequestTarget::Path("MyTable"))
             .with_query("comp", "acl")
             .with_header("content-type", "application/xml");
         assert_eq!(

@@ -5,10 +5,10 @@ use std::{fmt, ops::Range};
 use time::{Duration, OffsetDateTime};
 
 use super::{
-    account::Account,
+    account::AccountConnection,
     account_key::AccountKey,
     backend::Azure,
-    call::{ServiceCall, Target},
+    call::{RequestTarget, ServiceCall},
     credential::Credential,
     transport::Method,
 };
@@ -110,7 +110,7 @@ impl Azure {
     ) -> Result<UserDelegationKey> {
         let account = &self.0;
         account.check_has_delegation_keys()?;
-        let call = ServiceCall::new(Method::Post, Target::DelegationKey)
+        let call = ServiceCall::new(Method::Post, RequestTarget::UserDelegationKey)
             .with_query("restype", "service")
             .with_query("comp", "userdelegationkey")
             .with_header("accept", "application/xml")
@@ -121,7 +121,7 @@ impl Azure {
     }
 }
 
-impl Account {
+impl AccountConnection {
     /// Fails if the account has no user delegation keys, or this connection may not request one.
     fn check_has_delegation_keys(&self) -> Result<()> {
         let message = match &self.credential {

@@ -55,7 +55,7 @@ impl Endpoint {
 
     /// Returns the address for requests of the client of `azure_data_tables`.
     #[cfg(feature = "azure-data-tables")]
-    pub(super) fn parsed(&self) -> Result<Url> {
+    pub(super) fn to_url(&self) -> Result<Url> {
         Url::parse(&self.url).map_err(|error| {
             Error::new(ErrorKind::Invalid, "the endpoint is no address").with_source(error)
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::{
-    account::Account,
+    account::AccountConnection,
     call::ReadOrWrite,
     credential::Credential,
     transport::{HttpAnswer, SendFailure},
@@ -17,7 +17,7 @@ use crate::{
     wire::{ServiceRefusal, parse_http_date, read_refusal},
 };
 
-impl Account {
+impl AccountConnection {
     /// Returns the error for an answer that refuses the request.
     pub(super) fn refusal_error(&self, answer: &HttpAnswer, read_or_write: ReadOrWrite) -> Error {
         let found = read_refusal(answer.status(), answer.body(), answer.header("x-ms-error-code"));

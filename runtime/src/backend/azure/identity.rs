@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::{
     credential::Credential,
     options::AzureOptions,
-    tokens::{Token, TokenCache, TokenSource},
+    tokens::{AccessToken, AccessTokenCache, AccessTokenSource},
 };
 use crate::{
     backend::BoxFuture,
@@ -19,12 +19,12 @@ use crate::{
 /// A credential of `azure_core`.
 struct AzureCoreCredential(Arc<dyn TokenCredential>);
 
-impl TokenSource for AzureCoreCredential {
-    fn fetch_token<'a>(&'a self, scope: &'a str) -> BoxFuture<'a, Result<Token, BoxError>> {
+impl AccessTokenSource for AzureCoreCredential {
+    fn fetch_token<'a>(&'a self, scope: &'a str) -> BoxFuture<'a, Result<AccessToken, BoxError>> {
         Box::pin(async move {
             let token = self.0.get_token(&[scope], None).await?;
             let secret = Arc::new(Zeroizing::new(token.token.secret().to_owned()));
-            Ok(Token { secret, expires: Ticks::try_from(token.expires_on)? })
+            Ok(AccessToken { secret, expires: Ticks::try_from(token.expires_on)? })
         })
     }
 }
@@ -67,7 +67,7 @@ impl AzureOptions {
         account: &str,
         credential: Arc<dyn TokenCredential>,
     ) -> Result<Self> {
-        let tokens = TokenCache::new(Arc::new(AzureCoreCredential(credential)));
+        let tokens = AccessTokenCache::new(Arc::new(AzureCoreCredential(credential)));
         Self::new(Credential::Token(tokens)).for_account(account)
     }
 }

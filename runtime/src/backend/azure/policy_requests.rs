@@ -1,9 +1,9 @@
 //! Requests that read and set the stored access policies of a table.
 
 use super::{
-    account::Account,
+    account::AccountConnection,
     backend::Azure,
-    call::{ServiceCall, Target},
+    call::{RequestTarget, ServiceCall},
     transport::Method,
 };
 use crate::{
@@ -82,12 +82,12 @@ impl Azure {
 }
 
 fn policies_call(method: Method, table: &str) -> ServiceCall<'_> {
-    ServiceCall::new(method, Target::Path(table))
+    ServiceCall::new(method, RequestTarget::Path(table))
         .with_query("comp", "acl")
         .with_header("accept", "application/xml")
 }
 
-impl Account {
+impl AccountConnection {
     /// Refuses policies that the service would refuse.
     fn check_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         limits::check_table_name(table)?;

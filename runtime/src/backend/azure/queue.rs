@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    account::Account,
+    account::AccountConnection,
     backend::Azure,
-    call::{ServiceCall, Target},
+    call::{RequestTarget, ServiceCall},
     credential::Service,
     options::AzureOptions,
     transport::{HttpAnswer, Method},
@@ -54,7 +54,7 @@ impl AzureQueues {
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         let options = AzureOptions { endpoint: Some(endpoint), cosmos: Some(false), ..options };
-        let account = Account::for_service(options, Some(Service::Queues))?;
+        let account = AccountConnection::for_service(options, Some(Service::Queues))?;
         Ok(Self(Azure(std::sync::Arc::new(account))))
     }
 
@@ -156,7 +156,7 @@ impl AzureQueues {
 
 /// Prepares a request to the queue service, whose bodies are XML.
 fn queue_call(method: Method, path: &str) -> ServiceCall<'_> {
-    ServiceCall::new(method, Target::Path(path)).with_header("accept", "application/xml")
+    ServiceCall::new(method, RequestTarget::Path(path)).with_header("accept", "application/xml")
 }
 
 /// Rounds a time up to whole seconds, the unit of the service.

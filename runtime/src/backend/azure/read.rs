@@ -1,8 +1,8 @@
 //! Sends point reads.
 
 use super::{
-    account::Account,
-    call::{ReadOrWrite, ServiceCall, Target},
+    account::AccountConnection,
+    call::{ReadOrWrite, RequestTarget, ServiceCall},
     transport::Method,
 };
 use crate::{
@@ -16,13 +16,13 @@ use crate::{
     wire,
 };
 
-impl Account {
+impl AccountConnection {
     /// Reads one row by its keys. Returns `None` if the row does not exist.
     pub(super) async fn read_row(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
         let ReadRequest { table, partition_key, row_key, select } = request;
         let name_row = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         check_read_keys(table, partition_key, row_key)?;
-        let target = Target::Row { table, partition_key, row_key };
+        let target = RequestTarget::Row { table, partition_key, row_key };
         let mut call = ServiceCall::new(Method::Get, target);
         if let Some(select) = select_list(select) {
             call = call.with_query("$select", select);

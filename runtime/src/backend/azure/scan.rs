@@ -1,8 +1,8 @@
 //! Sends queries, one page at a time.
 
 use super::{
-    account::Account,
-    call::{ServiceCall, Target},
+    account::AccountConnection,
+    call::{RequestTarget, ServiceCall},
     read::{pick_properties_unless_selected, select_list},
     screen::AnswerScreen,
     transport::Method,
@@ -14,7 +14,7 @@ use crate::{
     wire::{self, QueryFilter},
 };
 
-impl Account {
+impl AccountConnection {
     /// Reads one page of a query.
     pub(super) async fn scan_page(&self, request: ScanRequest<'_>) -> Result<Rows> {
         let name_table = |error: Error| error.in_table(request.table);
@@ -41,7 +41,7 @@ impl Account {
 
 /// Encodes the request for one page.
 fn query_call<'a>(request: &ScanRequest<'a>) -> ServiceCall<'a> {
-    let mut call = ServiceCall::new(Method::Get, Target::Rows(request.table));
+    let mut call = ServiceCall::new(Method::Get, RequestTarget::Rows(request.table));
     if let QueryFilter::Matching(text) = wire::to_query_filter(request.filter) {
         call = call.with_query("$filter", text);
     }

@@ -1,8 +1,8 @@
 //! Sends requests that create, delete and list tables.
 
 use super::{
-    account::Account,
-    call::{ServiceCall, Target},
+    account::AccountConnection,
+    call::{RequestTarget, ServiceCall},
     scan::check_progress,
     transport::Method,
 };
@@ -13,7 +13,7 @@ use crate::{
     limits, wire,
 };
 
-impl Account {
+impl AccountConnection {
     /// Creates, deletes or lists tables. An error of the first two names the table.
     pub(super) async fn send_table_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
         match request {
@@ -31,7 +31,7 @@ impl Account {
         limits::check_table_name(name)?;
         // A valid name has no character that JSON escapes.
         let body = format!("{{\"TableName\":\"{name}\"}}");
-        let call = ServiceCall::new(Method::Post, Target::Tables)
+        let call = ServiceCall::new(Method::Post, RequestTarget::Tables)
             .with_header("prefer", "return-no-content")
             .with_body("application/json", body);
         self.send_expecting_success(call).await.map(|_| TableNames::default())
@@ -43,7 +43,7 @@ impl Account {
             let message = "the specified resource does not exist";
             return Err(Error::service(ServiceCode::ResourceNotFound, message));
         }
-        let call = ServiceCall::new(Method::Delete, Target::Table(name));
+        let call = ServiceCall::new(Method::Delete, RequestTarget::Table(name));
         self.send_expecting_success(call).await.map(|_| TableNames::default())
     }
 
@@ -53,7 +53,7 @@ impl Account {
         from: Option<&str>,
         within: Option<NameRange<'_>>,
     ) -> Result<TableNames> {
-        let mut call = ServiceCall::new(Method::Get, Target::Tables);
+        let mut call = ServiceCall::new(Method::Get, RequestTarget::Tables);
         // Cosmos DB lists in no order: all names are read.
         if let Some(range) = within.filter(|_| !self.cosmos) {
             call = call.with_query("$filter", filter_of_names(range).to_string());

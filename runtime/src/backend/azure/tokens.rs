@@ -9,7 +9,7 @@ use crate::{
     clock::{Clock, SystemClock},
     edm::Ticks,
     error::{BoxError, Error, ErrorKind, Result},
-    single_flight::{SingleFlight, Slot},
+    single_flight::{FlightSlot, SingleFlight},
 };
 
 /// How long before its expiry a token is renewed. Requests use the old token meanwhile.
@@ -19,22 +19,22 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(30);
 /// A token with less time left than this is not sent: it could expire on its way.
 const LEAST_TIME_LEFT: Duration = Duration::from_secs(10);
 
-/// A source of Microsoft Entra tokens. [`TokenCache`] calls it at most once at a time for each scope.
-pub(super) trait TokenSource: Send + Sync + 'static {
+/// A source of Microsoft Entra tokens. [`AccessTokenCache`] calls it at most once at a time for each scope.
+pub(super) trait AccessTokenSource: Send + Sync + 'static {
     /// Gets a token for a scope such as `https://storage.azure.com/.default`.
-    fn fetch_token<'a>(&'a self, scope: &'a str) -> BoxFuture<'a, Result<Token, BoxError>>;
+    fn fetch_token<'a>(&'a self, scope: &'a str) -> BoxFuture<'a, Result<AccessToken, BoxError>>;
 }
 
 /// A token and the time of its expiry.
 #[derive(Clone)]
-pub(super) struct Token {
+pub(super) struct AccessToken {
     pub(super) secret: Arc<Zeroizing<String>>,
     pub(super) expires: Ticks,
 }
 
 /// Keeps one token for each scope.
-pub(super) struct TokenCache {
-    source: Arc<dyn TokenSource>,
+pub(super) struct AccessTokenCache {
+    source: Arc<dyn AccessTokenSource>,
     clock: Arc<dyn Clock>,
     scopes: SingleFlight<String, TokenState>,
 }
@@ -42,19 +42,19 @@ pub(super) struct TokenCache {
 /// The token of one scope.
 #[derive(Default)]
 struct TokenState {
-    token: Option<Token>,
+    token: Option<AccessToken>,
     /// From this time on, the next request that needs the token renews it.
     renew_at: Option<Ticks>,
     /// The number of fetches that failed, and the reason of the last.
     failed: (u64, Option<Arc<dyn std::error::Error + Send + Sync>>),
 }
 
-impl TokenCache {
-    pub(super) fn new(source: Arc<dyn TokenSource>) -> Arc<Self> {
+impl AccessTokenCache {
+    pub(super) fn new(source: Arc<dyn AccessTokenSource>) -> Arc<Self> {
         Self::with_clock(source, Arc::new(SystemClock))
     }
 
-    fn with_clock(source: Arc<dyn TokenSource>, clock: Arc<dyn Clock>) -> Arc<Self> {
+    fn with_clock(source: Arc<dyn AccessTokenSource>, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self { source, clock, scopes: SingleFlight::default() })
     }
 
@@ -70,7 +70,7 @@ impl TokenCache {
     ) -> Result<Arc<Zeroizing<String>>> {
         // A program uses one or two scopes: nothing is ever pruned.
         let slot = self.scopes.slot_of_key(scope.to_owned(), usize::MAX, |_, _| true);
-        if self.claim_renewal(&slot) {
+        if self.begin_renewal(&slot) {
             let (cache, slot, scope) = (Arc::clone(self), Arc::clone(&slot), scope.to_owned());
             // A renewal that fails is repeated after a pause; the old token is still valid.
             tokio::spawn(async move { cache.fetch_into(&slot, &scope).await.ok() });
@@ -93,13 +93,13 @@ impl TokenCache {
         }
     }
 
-    fn is_valid(&self, token: &Token) -> bool {
+    fn is_valid(&self, token: &AccessToken) -> bool {
         self.clock.now() < before(token.expires, LEAST_TIME_LEFT)
     }
 
     /// Returns whether the caller must renew a token that is still valid. Returns `true` to one caller,
     /// and to the next one only if a pause has passed and the token was not renewed.
-    fn claim_renewal(&self, slot: &Slot<TokenState>) -> bool {
+    fn begin_renewal(&self, slot: &FlightSlot<TokenState>) -> bool {
         let mut state = slot.lock_state();
         let now = self.clock.now();
         let is_due = state.renew_at.is_some_and(|due| due <= now);
@@ -113,7 +113,7 @@ impl TokenCache {
     /// Fetches a token and keeps it. On a failure, keeps the old token and the reason.
     async fn fetch_into(
         &self,
-        slot: &Slot<TokenState>,
+        slot: &FlightSlot<TokenState>,
         scope: &str,
     ) -> Result<Arc<Zeroizing<String>>> {
         let fetched = self.source.fetch_token(scope).await;
@@ -156,9 +156,9 @@ fn after(time: Ticks, by: Duration) -> Ticks {
     Ticks::new(time.get().saturating_add(ticks(by))).unwrap_or(Ticks::MAX)
 }
 
-impl fmt::Debug for TokenCache {
+impl fmt::Debug for AccessTokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenCache").finish_non_exhaustive()
+        f.debug_struct("AccessTokenCache").finish_non_exhaustive()
     }
 }
 
@@ -176,8 +176,8 @@ mod tests {
         count: Mutex<u32>,
     }
 
-    impl TokenSource for Source {
-        fn fetch_token<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Token, BoxError>> {
+    impl AccessTokenSource for Source {
+        fn fetch_token<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<AccessToken, BoxError>> {
             Box::pin(async {
                 let count = {
                     let mut count = self.count.lock().unwrap();
@@ -189,7 +189,10 @@ mod tests {
                     return Err("no network".into());
                 }
                 let secret = Arc::new(Zeroizing::new(count.to_string()));
-                Ok(Token { secret, expires: after(self.clock.now(), Duration::from_secs(3600)) })
+                Ok(AccessToken {
+                    secret,
+                    expires: after(self.clock.now(), Duration::from_secs(3600)),
+                })
             })
         }
     }
@@ -197,7 +200,7 @@ mod tests {
     struct World {
         clock: Arc<SteppedClock>,
         source: Arc<Source>,
-        cache: Arc<TokenCache>,
+        cache: Arc<AccessTokenCache>,
     }
 
     impl World {
@@ -205,7 +208,7 @@ mod tests {
             let clock = Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH));
             let (fails, count) = (Mutex::default(), Mutex::default());
             let source = Arc::new(Source { clock: clock.clone(), fails, count });
-            let cache = TokenCache::with_clock(source.clone(), clock.clone());
+            let cache = AccessTokenCache::with_clock(source.clone(), clock.clone());
             Self { clock, source, cache }
         }
 

@@ -27,7 +27,7 @@ impl FrozenStore {
     }
 
     /// Wraps the frozen store in the [`Snapshot`](backend::Snapshot) type that all backends return.
-    pub(super) fn into_snapshot(self) -> backend::Snapshot {
+    pub(super) fn into_backend_snapshot(self) -> backend::Snapshot {
         let file = self.snapshot.file().path().to_owned();
         backend::Snapshot::new(Arc::new(self), file)
     }
@@ -108,6 +108,6 @@ impl Backend for FrozenStore {
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<backend::Snapshot>> {
-        Box::pin(async { Ok(self.clone().into_snapshot()) })
+        Box::pin(async { Ok(self.clone().into_backend_snapshot()) })
     }
 }

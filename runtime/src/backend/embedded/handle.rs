@@ -16,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 use super::{
     backup,
     frozen::{self, FrozenStore},
-    job::{Job, QueuedBatch},
+    job::{QueuedBatch, WriterJob},
     mark,
     open_file::{self, OpenedFile, Opening},
     options::EmbeddedOptions,
@@ -72,7 +72,7 @@ pub struct Embedded {
     reader_state: watch::Receiver<ReaderState>,
     clock: Arc<dyn Clock>,
     /// `None` once the writer thread has been asked to stop.
-    jobs: Option<Arc<Sender<Job>>>,
+    jobs: Option<Arc<Sender<WriterJob>>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -107,7 +107,7 @@ impl Embedded {
     /// * `is_not_found`: the directory does not exist;
     /// * `is_denied`: the file or its directory cannot be written;
     /// * `is_corrupt`: the file is not a store, or is damaged;
-    /// * `is_rolled_back`: acknowledged writes are missing, and [`accept_older`](EmbeddedOptions::accept_older) was not set;
+    /// * `is_rolled_back`: acknowledged writes are missing, and [`accept_rolled_back`](EmbeddedOptions::accept_rolled_back) was not set;
     /// * `is_unsupported`: a newer version of this crate wrote it;
     /// * `is_backend`: the disk is full or fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -188,7 +188,7 @@ impl Embedded {
     /// lost; the errors of [`open`](Self::open) if the file did not open again after a failure of the
     /// disk, and still does not.
     pub async fn flush(&self) -> Result<()> {
-        self.ask_writer(Job::Flush).await?
+        self.ask_writer(WriterJob::Flush).await?
     }
 
     /// Returns the space of deleted rows and tables to the file system. Reads and writes wait
@@ -213,7 +213,7 @@ impl Embedded {
     /// `is_backend` if the disk fails, or if a scan still holds a page after a wait of 5 s, because
     /// nobody polls the scan.
     pub async fn compact(&self) -> Result<()> {
-        self.ask_writer(Job::Compact).await?
+        self.ask_writer(WriterJob::Compact).await?
     }
 
     /// Checks every page of the file against its checksum. Reads and writes wait meanwhile, about a second
@@ -237,7 +237,7 @@ impl Embedded {
     ///
     /// `is_corrupt` if the file is damaged; also the errors of [`compact`](Self::compact).
     pub async fn verify(&self) -> Result<()> {
-        self.ask_writer(Job::Verify).await?
+        self.ask_writer(WriterJob::Verify).await?
     }
 
     /// Copies the file as it is now and checks every page and every row of the copy, while reads and writes continue.
@@ -325,7 +325,7 @@ impl Embedded {
     /// Sends a job to the writer thread and waits for its answer.
     pub(super) async fn ask_writer<T>(
         &self,
-        job: impl FnOnce(oneshot::Sender<T>) -> Job,
+        job: impl FnOnce(oneshot::Sender<T>) -> WriterJob,
     ) -> Result<T> {
         let (sender, answer) = oneshot::channel();
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job(sender)).is_ok());
@@ -392,11 +392,11 @@ impl Backend for Embedded {
         Box::pin(async move {
             row_rules::check_not_empty(batch)?;
             let table = batch.table().to_owned();
-            let operations = batch.shared_operations();
+            let operations = batch.operations_arc();
             let deadline = batch.deadline().cloned();
             let answer = self
                 .ask_writer(|answer| {
-                    Job::Write(QueuedBatch { table, operations, deadline, answer })
+                    WriterJob::Write(QueuedBatch { table, operations, deadline, answer })
                 })
                 .await?;
             answer.map_err(|(index, error)| match index {
@@ -411,11 +411,11 @@ impl Backend for Embedded {
             match request {
                 TableRequest::Create(name) => {
                     limits::check_table_name(name)?;
-                    self.ask_writer(|answer| Job::Create(name.to_owned(), answer)).await??;
+                    self.ask_writer(|answer| WriterJob::Create(name.to_owned(), answer)).await??;
                 }
                 TableRequest::Delete(name) => {
                     // The name is not checked: like the service, treat an invalid name as a missing table.
-                    self.ask_writer(|answer| Job::Delete(name.to_owned(), answer)).await??;
+                    self.ask_writer(|answer| WriterJob::Delete(name.to_owned(), answer)).await??;
                 }
                 TableRequest::List { from, within } => {
                     let snapshot =
@@ -428,7 +428,7 @@ impl Backend for Embedded {
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.ask_writer(Job::Close).await? })
+        Box::pin(async move { self.ask_writer(WriterJob::Close).await? })
     }
 
     fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
@@ -438,7 +438,7 @@ impl Backend for Embedded {
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
         Box::pin(async move {
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
-            Ok(FrozenStore::new(snapshot, self.clock.now()).into_snapshot())
+            Ok(FrozenStore::new(snapshot, self.clock.now()).into_backend_snapshot())
         })
     }
 }

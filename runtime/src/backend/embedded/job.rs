@@ -22,7 +22,7 @@ use crate::{
 pub(super) type BatchAnswer = Result<Vec<Written>, (Option<usize>, Error)>;
 
 /// A job for the writer thread.
-pub(super) enum Job {
+pub(super) enum WriterJob {
     Write(QueuedBatch),
     Create(String, oneshot::Sender<Result<()>>),
     Delete(String, oneshot::Sender<Result<()>>),
@@ -41,12 +41,12 @@ pub(super) enum Job {
 #[derive(Clone)]
 pub(super) struct FailedReadAlarm {
     /// Weak, because the writer thread ends with the last sender, and a snapshot may outlive the store.
-    jobs: Weak<Sender<Job>>,
+    jobs: Weak<Sender<WriterJob>>,
     has_failed: Arc<AtomicBool>,
 }
 
 impl FailedReadAlarm {
-    pub(super) fn new(jobs: Weak<Sender<Job>>) -> Self {
+    pub(super) fn new(jobs: Weak<Sender<WriterJob>>) -> Self {
         Self { jobs, has_failed: Arc::default() }
     }
 
@@ -61,7 +61,7 @@ impl FailedReadAlarm {
             && let Some(jobs) = self.jobs.upgrade()
         {
             // A writer thread that has ended opens nothing.
-            drop(jobs.send(Job::ReopenAfterFailedRead));
+            drop(jobs.send(WriterJob::ReopenAfterFailedRead));
         }
     }
 

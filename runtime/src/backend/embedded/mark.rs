@@ -21,14 +21,14 @@ const BYTES: usize = 36;
 
 /// What a mark says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct CommitMark {
     /// The store that the mark belongs to.
     pub(super) store: StoreId,
     /// The number of a commit that was on disk. The store has a commit of this or a greater number.
     pub(super) commit: u64,
 }
 
-impl Mark {
+impl CommitMark {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = [&MAGIC[..], &self.store, &self.commit.to_le_bytes()].concat();
         bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
@@ -53,9 +53,9 @@ pub(super) fn path_of_mark(store: &Path) -> PathBuf {
 }
 
 /// Reads the mark of the store at `store`. Returns `None` if there is none, or none that can be read.
-pub(super) fn read_mark(store: &Path) -> Option<Mark> {
+pub(super) fn read_mark(store: &Path) -> Option<CommitMark> {
     let found = read_file(&path_of_mark(store)).ok().flatten()?;
-    Mark::decode(&found)
+    CommitMark::decode(&found)
 }
 
 /// Reads the first bytes of a file: more than the size of a mark if the file is longer. Returns `None` if the file does
@@ -79,7 +79,7 @@ fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
 pub(super) struct MarkWriter {
     path: PathBuf,
     /// The newest mark, also if it could not be written. `None` before the first, and for a store without an id.
-    newest: Option<Mark>,
+    newest: Option<CommitMark>,
     file: Option<File>,
     /// Whether the mark cannot be written: the directory may not be, or a file of somebody else has the name.
     has_failed: bool,
@@ -91,13 +91,13 @@ impl MarkWriter {
     }
 
     /// Returns the newest mark of this opening of the store.
-    pub(super) const fn newest(&self) -> Option<Mark> {
+    pub(super) const fn newest(&self) -> Option<CommitMark> {
         self.newest
     }
 
     /// Writes that a commit is on disk. A failure is ignored: a store without a mark is as good as before there were
     /// marks.
-    pub(super) fn write(&mut self, mark: Mark) {
+    pub(super) fn write(&mut self, mark: CommitMark) {
         if self.newest == Some(mark) {
             return;
         }
@@ -115,10 +115,10 @@ impl MarkWriter {
         }
         self.refuse_foreign_file()?;
         // Write a new file and rename it over the old mark, so no link is followed.
-        let name = NewFileName::choose_beside(&self.path, "new");
-        let created = create_private_file(name.random()).and_then(|mut file| {
+        let name = NewFileName::with_random_name(&self.path, "new");
+        let created = create_private_file(name.temporary()).and_then(|mut file| {
             file.write_all(bytes)?;
-            fs::rename(name.random(), name.own())?;
+            fs::rename(name.temporary(), name.final_path())?;
             Ok(file)
         });
         if created.is_err() {
@@ -144,21 +144,21 @@ impl MarkWriter {
 mod tests {
     use super::*;
 
-    const MARK: Mark = Mark { store: [7; 16], commit: 1234 };
+    const MARK: CommitMark = CommitMark { store: [7; 16], commit: 1234 };
 
     #[test]
     fn a_mark_with_a_changed_bit_says_nothing() {
         let bytes = MARK.encode();
-        assert_eq!((bytes.len(), Mark::decode(&bytes)), (BYTES, Some(MARK)));
+        assert_eq!((bytes.len(), CommitMark::decode(&bytes)), (BYTES, Some(MARK)));
         for bit in 0..BYTES * 8 {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Mark::decode(&changed), None, "bit {bit}");
+            assert_eq!(CommitMark::decode(&changed), None, "bit {bit}");
         }
         for length in 0..BYTES {
-            assert_eq!(Mark::decode(&bytes[..length]), None, "{length} bytes");
+            assert_eq!(CommitMark::decode(&bytes[..length]), None, "{length} bytes");
         }
-        assert_eq!(Mark::decode(&[&*bytes, &[0]].concat()), None, "one byte more");
+        assert_eq!(CommitMark::decode(&[&*bytes, &[0]].concat()), None, "one byte more");
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
             }
             let mut writer = MarkWriter::new(&store);
             for commit in [3, 4] {
-                let mark = Mark { commit, ..MARK };
+                let mark = CommitMark { commit, ..MARK };
                 writer.write(mark);
                 assert_eq!(read_mark(&store), Some(mark), "{earlier:?}");
             }
@@ -202,7 +202,7 @@ mod tests {
         fs::write(&victim, MARK.encode()).unwrap();
         symlink(&victim, path_of_mark(&store)).unwrap();
         assert_eq!(read_mark(&store), None);
-        MarkWriter::new(&store).write(Mark { commit: 5000, ..MARK });
+        MarkWriter::new(&store).write(CommitMark { commit: 5000, ..MARK });
         assert_eq!(fs::read(&victim).unwrap(), MARK.encode());
         fs::remove_file(path_of_mark(&store)).unwrap();
         MarkWriter::new(&store).write(MARK);

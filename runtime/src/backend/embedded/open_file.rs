@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 use super::{
     layout::{CATALOG, FORMAT, META, StoreId, TRASH, meta},
-    mark::{Mark, path_of_mark},
+    mark::{CommitMark, path_of_mark},
     options::EmbeddedOptions,
-    overlay::Overlay,
+    overlay::MemoryOverlay,
     store_file::StoreFile,
     unfinished_file::empty_unfinished_file,
     watched_file::WatchedFile,
@@ -39,16 +39,20 @@ pub(super) struct OpenedFile {
 pub(super) struct Opening {
     pub(super) cache_bytes: usize,
     /// The size up to which every page of a file is checked, or `None` to check none.
-    pub(super) verify_up_to: Option<u64>,
+    pub(super) verify_files_up_to_bytes: Option<u64>,
     /// A mark that the store must not be older than, if it is the store's own.
-    pub(super) mark: Option<Mark>,
+    pub(super) mark: Option<CommitMark>,
 }
 
 impl Opening {
     /// Returns how a file is opened with the options, without a mark.
     pub(super) const fn with_options(options: &EmbeddedOptions) -> Self {
-        let EmbeddedOptions { cache_bytes, verify_up_to, .. } = options;
-        Self { cache_bytes: *cache_bytes, verify_up_to: Some(*verify_up_to), mark: None }
+        let EmbeddedOptions { cache_bytes, verify_files_up_to_bytes, .. } = options;
+        Self {
+            cache_bytes: *cache_bytes,
+            verify_files_up_to_bytes: Some(*verify_files_up_to_bytes),
+            mark: None,
+        }
     }
 }
 
@@ -84,7 +88,7 @@ fn open_existing(store_file: &StoreFile, file: File, opening: Opening) -> Result
         return Err(no_store_error(store_file));
     }
     let length = file.len().map_err(|error| store_file.io_error(error))?;
-    let is_checked = opening.verify_up_to.is_some_and(|most| length <= most);
+    let is_checked = opening.verify_files_up_to_bytes.is_some_and(|most| length <= most);
     let least_commit = opening.mark.map_or(0, |mark| mark.commit);
     let disk = WatchedFile::with_least_commit(file, least_commit);
     let opened = match start_engine(store_file, disk.clone(), opening.cache_bytes, is_checked) {
@@ -109,12 +113,12 @@ fn open_existing(store_file: &StoreFile, file: File, opening: Opening) -> Result
 fn open_older(
     store_file: &StoreFile,
     opening: Opening,
-    mark: Mark,
+    mark: CommitMark,
     found: u64,
 ) -> Result<OpenedFile> {
     let file = || open_for_writing(store_file).map_err(|error| store_file.opening_io_error(error));
     let looked_at = FileBackend::new(file()?).map_err(|error| store_file.engine_error(error))?;
-    let looked_at = Overlay::new(looked_at).map_err(|error| store_file.io_error(error))?;
+    let looked_at = MemoryOverlay::new(looked_at).map_err(|error| store_file.io_error(error))?;
     let disk = WatchedFile::new(looked_at);
     let opened = start_engine(store_file, disk, opening.cache_bytes, true)?;
     let store = read_store_id(&opened.database).map_err(|error| store_file.engine_error(error))?;
@@ -127,7 +131,7 @@ fn open_older(
         &format!(
             "acknowledged writes are missing: the newest commit that opens is number {found}, and `{}` says that \
              number {} was on disk; its last commit is damaged, or an older file was put in its place; restore a \
-             backup, or open the file with `accept_older(true)` or without the mark to go on without these writes",
+             backup, or open the file with `accept_rolled_back(true)` or without the mark to go on without these writes",
             path_of_mark(store_file.path()).display(),
             mark.commit,
         ),
@@ -227,15 +231,15 @@ fn create_named(
     cache_bytes: usize,
     fill: impl FnOnce(&mut Database) -> Result<()>,
 ) -> Result<Option<OpenedFile>> {
-    let name = NewFileName::choose_beside(store_file.path(), "new");
-    let file = create_private_file(name.random());
+    let name = NewFileName::with_random_name(store_file.path(), "new");
+    let file = create_private_file(name.temporary());
     let file = file.map_err(|error| store_file.opening_io_error(error))?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error));
     let named = file.and_then(|file| {
         let mut opened = start_engine(store_file, WatchedFile::new(file), cache_bytes, false)?;
         initialize_store(store_file, &opened.database)?;
         fill(&mut opened.database)?;
-        let given = name.give_own_name();
+        let given = name.rename_to_final();
         Ok((opened, given.map_err(|error| store_file.opening_io_error(error))?))
     });
     // It is worth nothing after a failure, or if another file has the name.

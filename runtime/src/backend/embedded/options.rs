@@ -45,7 +45,7 @@ pub enum Durability {
 pub struct EmbeddedOptions {
     pub(super) durability: Durability,
     pub(super) cache_bytes: usize,
-    pub(super) verify_up_to: u64,
+    pub(super) verify_files_up_to_bytes: u64,
     pub(super) accepts_older: bool,
     pub(super) deleting_takes: Duration,
     pub(super) clock: Arc<dyn Clock>,
@@ -62,7 +62,7 @@ impl Default for EmbeddedOptions {
         Self {
             durability: Durability::Sync,
             cache_bytes: 64 * MIB,
-            verify_up_to: 64 * MIB as u64,
+            verify_files_up_to_bytes: 64 * MIB as u64,
             accepts_older: false,
             deleting_takes: Duration::ZERO,
             clock: Arc::new(SystemClock),
@@ -101,8 +101,8 @@ impl EmbeddedOptions {
     ///
     /// If your program is built with `panic = "abort"`, set this high enough for every file: the engine panics on some
     /// damaged pages that were not checked. In other programs the panic is caught and returned as an error.
-    pub fn verify_up_to(mut self, bytes: u64) -> Self {
-        self.verify_up_to = bytes;
+    pub fn verify_files_up_to_bytes(mut self, bytes: u64) -> Self {
+        self.verify_files_up_to_bytes = bytes;
         self
     }
 
@@ -120,13 +120,13 @@ impl EmbeddedOptions {
     /// # let path = directory.path().join("staff.db");
     /// # drop(Embedded::open(&path)?);
     /// let store = match Embedded::open(&path) {
-    ///     Err(error) if error.is_rolled_back() => Embedded::options().accept_older(true).open(&path)?,
+    ///     Err(error) if error.is_rolled_back() => Embedded::options().accept_rolled_back(true).open(&path)?,
     ///     opened => opened?,
     /// };
     /// # drop(store);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn accept_older(mut self, accepts: bool) -> Self {
+    pub fn accept_rolled_back(mut self, accepts: bool) -> Self {
         self.accepts_older = accepts;
         self
     }

@@ -11,7 +11,7 @@ use redb::{BackendError, StorageBackend, backends::FileBackend};
 
 /// A file with changes in memory.
 #[derive(Debug)]
-pub(super) struct Overlay {
+pub(super) struct MemoryOverlay {
     file: FileBackend,
     changes: Mutex<Changes>,
 }
@@ -25,7 +25,7 @@ struct Changes {
     writes: Vec<(u64, Vec<u8>)>,
 }
 
-impl Overlay {
+impl MemoryOverlay {
     pub(super) fn new(file: FileBackend) -> io::Result<Self> {
         let length = file.len()?;
         let changes = Changes { length, kept: length, writes: Vec::new() };
@@ -51,7 +51,7 @@ fn copy_common(start: u64, from: &[u8], offset: u64, out: &mut [u8]) {
     }
 }
 
-impl StorageBackend for Overlay {
+impl StorageBackend for MemoryOverlay {
     fn len(&self) -> io::Result<u64> {
         Ok(self.changes().length)
     }
@@ -124,7 +124,7 @@ mod tests {
             FileBackend::new(file).unwrap()
         });
         let [read, written] = files;
-        let overlay = Overlay::new(read).unwrap();
+        let overlay = MemoryOverlay::new(read).unwrap();
         let both: [&dyn StorageBackend; 2] = [&overlay, &written];
         let compare = |what: &str| {
             let length = written.len().unwrap();

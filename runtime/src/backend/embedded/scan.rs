@@ -105,7 +105,7 @@ impl PageScan<'_> {
         }
         match scan.select {
             None => Ok(Some(Row::from_row_bytes(row))),
-            Some(names) => Row::selected(row, names).map(Some),
+            Some(names) => Row::from_selected_properties(row, names).map(Some),
         }
     }
 

@@ -34,7 +34,8 @@ use crate::{
 
 const DELAY: Duration = Duration::from_millis(20);
 
-const OPENING: Opening = Opening { cache_bytes: 1024 * 1024, verify_up_to: None, mark: None };
+const OPENING: Opening =
+    Opening { cache_bytes: 1024 * 1024, verify_files_up_to_bytes: None, mark: None };
 
 fn store(path: &Path) -> WriterStore {
     let file = StoreFile::new(path);
@@ -50,7 +51,7 @@ fn insert() -> QueuedBatch {
     let row = Row::build("p", "r").finish().unwrap();
     let batch = Batch::single("Staff", Operation::insert(row)).unwrap();
     let (answer, _) = oneshot::channel();
-    let (table, operations) = (batch.table().to_owned(), batch.shared_operations());
+    let (table, operations) = (batch.table().to_owned(), batch.operations_arc());
     QueuedBatch { table, operations, deadline: None, answer }
 }
 

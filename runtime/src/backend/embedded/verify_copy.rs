@@ -15,7 +15,7 @@ use super::{
     catalog::Catalog,
     engine_panic::catch_user_panic,
     handle::Embedded,
-    job::{BegunCopy, FailedReadAlarm, Job},
+    job::{BegunCopy, FailedReadAlarm, WriterJob},
     layout::{self, CATALOG, CatalogEntry},
     open_file::{self, OpenedFile},
     snapshot::Snapshot,
@@ -105,11 +105,11 @@ impl<'s> VerifyCopy<'s> {
     async fn run(self) -> Result<VerifyReport> {
         let store_file = self.store.store_file().clone();
         let copy = UnfinishedCopy { name: self.name_of_copy(&store_file)? };
-        let path = StoreFile::new(copy.name.random());
-        let created = create_private_file(copy.name.random());
+        let path = StoreFile::new(copy.name.temporary());
+        let created = create_private_file(copy.name.temporary());
         let target = created.map_err(|error| path.opening_io_error(error))?;
         let file = target.try_clone().map_err(|error| path.io_error(error))?;
-        let begun = self.store.ask_writer(|answer| Job::BeginCopy(target, answer)).await??;
+        let begun = self.store.ask_writer(|answer| WriterJob::BeginCopy(target, answer)).await??;
         let progress = VerifyProgress { file_bytes: begun.copy.length(), ..Default::default() };
         let is_kept = self.kept_as.is_some();
         let (sender, answer) = oneshot::channel();
@@ -145,7 +145,7 @@ impl<'s> VerifyCopy<'s> {
         if self.kept_as.is_some() && own.symlink_metadata().is_ok() {
             return Err(taken_error(&own));
         }
-        Ok(NewFileName::choose_beside(&own, "verify"))
+        Ok(NewFileName::with_random_name(&own, "verify"))
     }
 }
 
@@ -170,9 +170,9 @@ struct UnfinishedCopy {
 
 impl UnfinishedCopy {
     fn keep(&self, path: &StoreFile) -> Result<()> {
-        let named = self.name.give_own_name().map_err(|error| path.io_error(error))?;
+        let named = self.name.rename_to_final().map_err(|error| path.io_error(error))?;
         if !named {
-            return Err(taken_error(self.name.own()));
+            return Err(taken_error(self.name.final_path()));
         }
         self.name.sync_directory().map_err(|error| path.io_error(error))
     }

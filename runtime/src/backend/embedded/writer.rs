@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    job::{Job, QueuedBatch},
+    job::{QueuedBatch, WriterJob},
     writer_store::WriterStore,
 };
 use crate::error::Error;
@@ -20,7 +20,7 @@ const GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 /// Does jobs, and maintenance while there are none, until all senders of jobs are dropped. Then closes
 /// the store.
-pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
+pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<WriterJob>) {
     let mut taken = None;
     let mut last_group = 1;
     loop {
@@ -30,7 +30,7 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
             (None, None) => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match next {
-            Ok(Job::Write(first)) => {
+            Ok(WriterJob::Write(first)) => {
                 // Half a sync costs less than the second sync that the wait can save.
                 let wait = store.last_sync_duration().map_or(Duration::ZERO, |time| time / 2);
                 let (group, other) = gather_group(first, jobs, last_group, wait);
@@ -38,7 +38,7 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
                 commit_and_answer(&mut store, group);
                 taken = other;
             }
-            Ok(Job::Close(answer)) => {
+            Ok(WriterJob::Close(answer)) => {
                 // Nobody may wait for the answer any more.
                 drop(answer.send(store.sync_and_close_file()));
                 return;
@@ -52,29 +52,29 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
     drop(store.sync_and_close_file());
 }
 
-fn run_job(store: &mut WriterStore, job: Job) {
+fn run_job(store: &mut WriterStore, job: WriterJob) {
     // The result of sending is ignored: a caller that was dropped does not need its answer.
     drop(match job {
         // The loop commits writes in groups itself, so none gets here.
-        Job::Write(batch) => {
+        WriterJob::Write(batch) => {
             commit_and_answer(store, vec![batch]);
             Ok(())
         }
-        Job::Create(name, answer) => answer.send(store.create_table(&name)),
-        Job::Delete(name, answer) => answer.send(store.delete_table(&name)),
-        Job::Flush(answer) => answer.send(store.flush_commits()),
-        Job::Compact(answer) => answer.send(store.compact_file()),
-        Job::Verify(answer) => answer.send(store.verify_file_pages()),
-        Job::BeginCopy(target, answer) => {
+        WriterJob::Create(name, answer) => answer.send(store.create_table(&name)),
+        WriterJob::Delete(name, answer) => answer.send(store.delete_table(&name)),
+        WriterJob::Flush(answer) => answer.send(store.flush_commits()),
+        WriterJob::Compact(answer) => answer.send(store.compact_file()),
+        WriterJob::Verify(answer) => answer.send(store.verify_file_pages()),
+        WriterJob::BeginCopy(target, answer) => {
             drop(answer.send(store.begin_copy(target)));
             Ok(())
         }
-        Job::ReopenAfterFailedRead => {
+        WriterJob::ReopenAfterFailedRead => {
             store.reopen_after_failed_read();
             Ok(())
         }
         // The loop of the thread handles it, since the store ends with it.
-        Job::Close(answer) => answer.send(Ok(())),
+        WriterJob::Close(answer) => answer.send(Ok(())),
     });
 }
 
@@ -86,10 +86,10 @@ fn run_job(store: &mut WriterStore, job: Job) {
 /// be committed alone, and each round of the tasks would take two syncs.
 fn gather_group(
     first: QueuedBatch,
-    jobs: &Receiver<Job>,
+    jobs: &Receiver<WriterJob>,
     last_group: usize,
     wait: Duration,
-) -> (Vec<QueuedBatch>, Option<Job>) {
+) -> (Vec<QueuedBatch>, Option<WriterJob>) {
     let mut bytes = first.row_bytes();
     let mut group = vec![first];
     let mut wait_until = None;
@@ -102,7 +102,7 @@ fn gather_group(
             next => next.ok(),
         };
         match next {
-            Some(Job::Write(batch)) => {
+            Some(WriterJob::Write(batch)) => {
                 bytes += batch.row_bytes();
                 group.push(batch);
             }
@@ -166,7 +166,7 @@ mod tests {
         let tasks = std::thread::spawn(move || {
             for _ in 0..3 {
                 std::thread::sleep(Duration::from_millis(2));
-                sender.send(Job::Write(batch())).unwrap();
+                sender.send(WriterJob::Write(batch())).unwrap();
             }
             sender
         });
@@ -180,7 +180,7 @@ mod tests {
         let (sender, jobs) = channel();
         let started = Instant::now();
         assert_eq!(gather_group(batch(), &jobs, 1, LONG).0.len(), 1);
-        sender.send(Job::Write(batch())).unwrap();
+        sender.send(WriterJob::Write(batch())).unwrap();
         assert_eq!(gather_group(batch(), &jobs, 1, LONG).0.len(), 2, "what waits comes along");
         assert_eq!(gather_group(batch(), &jobs, 4, Duration::ZERO).0.len(), 1);
         assert!(started.elapsed() < LONG);
@@ -191,9 +191,9 @@ mod tests {
         let (sender, jobs) = channel();
         assert_eq!(gather_group(batch(), &jobs, 2, Duration::from_millis(1)).0.len(), 1);
         let (answer, _receiver) = oneshot::channel();
-        sender.send(Job::Flush(answer)).unwrap();
+        sender.send(WriterJob::Flush(answer)).unwrap();
         let (group, other) = gather_group(batch(), &jobs, 2, LONG);
-        assert_eq!((group.len(), matches!(other, Some(Job::Flush(_)))), (1, true));
+        assert_eq!((group.len(), matches!(other, Some(WriterJob::Flush(_)))), (1, true));
         drop(sender);
         assert_eq!(gather_group(batch(), &jobs, 2, LONG).0.len(), 1);
     }

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 use super::{
     catalog::{self, Catalog},
     group::{ApplyError, GroupSummary, GroupTransaction, LastChangedRow},
-    job::{BatchAnswer, FailedReadAlarm, Job, QueuedBatch},
+    job::{BatchAnswer, FailedReadAlarm, QueuedBatch, WriterJob},
     layout::{self, CATALOG, META, RowsDefinition, StoreId, TRASH, meta, rows_table_name},
-    mark::{Mark, MarkWriter},
+    mark::{CommitMark, MarkWriter},
     open_file::{self, OpenedFile, Opening},
     options::{Durability, EmbeddedOptions},
     snapshot::{self, ReaderState, Snapshot},
@@ -87,7 +87,7 @@ impl WriterStore {
         file: StoreFile,
         opened: OpenedFile,
         options: EmbeddedOptions,
-        jobs: Weak<Sender<Job>>,
+        jobs: Weak<Sender<WriterJob>>,
     ) -> Result<(Self, watch::Receiver<ReaderState>)> {
         let (reader_state, receiver) = watch::channel(ReaderState::Paused);
         let mark = MarkWriter::new(file.path());
@@ -194,7 +194,7 @@ impl WriterStore {
         let opened = self.file.catch_panic(|| {
             let mark = self.mark.newest();
             let cache_bytes = self.options.cache_bytes;
-            let opening = Opening { cache_bytes, verify_up_to: None, mark };
+            let opening = Opening { cache_bytes, verify_files_up_to_bytes: None, mark };
             open_file::open_without_creating(&self.file, opening)
         });
         let result = opened.and_then(|opened| self.load_opened_file(opened));
@@ -358,7 +358,7 @@ impl WriterStore {
     fn write_mark(&mut self) {
         let commit = self.disk.newest_synced_commit();
         if let Some(store) = self.id {
-            self.mark.write(Mark { store, commit });
+            self.mark.write(CommitMark { store, commit });
             self.disk.raise_least_commit(commit);
         }
     }

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::{
     flush::Flush,
-    hour::{Hour, clamped_ticks},
+    hour::{LogHour, clamped_ticks},
     name::LogName,
     reader::LogReader,
     source::LogBlobs,
@@ -75,7 +75,7 @@ impl BlobLog {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn name(&self, at: impl Into<OffsetDateTime>, number: u32) -> String {
-        self.source.log_blob_name(Hour::hour_of(clamped_ticks(at.into())), number).to_string()
+        self.source.log_blob_name(LogHour::hour_of(clamped_ticks(at.into())), number).to_string()
     }
 
     /// Parses the name of a blob of any log: the log's name, the hour and the number.

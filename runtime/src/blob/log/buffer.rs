@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 
-use super::{hour::Hour, record::LogRecord};
+use super::{hour::LogHour, record::LogRecord};
 use crate::{edm::Ticks, error::Result};
 
 /// Lines that are not stored yet.
@@ -56,15 +56,16 @@ impl UnstoredLines {
     }
 
     /// Returns the lines as one part per hour, sorted by time. Lines with equal times keep their append order.
-    pub(super) fn into_parts(mut self, batch: &str) -> Vec<HourLines> {
+    pub(super) fn into_lines_by_hour(mut self, batch: &str) -> Vec<HourLines> {
         let batch: Arc<str> = batch.into();
         self.lines.sort_by_key(|(at, _)| *at);
-        let hours = self.lines.chunk_by(|(a, _), (b, _)| Hour::hour_of(*a) == Hour::hour_of(*b));
+        let hours =
+            self.lines.chunk_by(|(a, _), (b, _)| LogHour::hour_of(*a) == LogHour::hour_of(*b));
         let parts = hours.filter_map(|lines| {
             let ((first, _), (last, _)) = (lines.first()?, lines.last()?);
             let texts = lines.iter().filter_map(|(_, line)| self.text.get(line.clone()));
             Some(HourLines {
-                hour: Hour::hour_of(*first),
+                hour: LogHour::hour_of(*first),
                 text: texts.collect::<String>().into(),
                 first: *first,
                 last: *last,

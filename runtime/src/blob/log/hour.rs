@@ -1,4 +1,4 @@
-//! Defines [`Hour`], the period of one folder of a log, and [`TimeWindow`], the times that a reader asks
+//! Defines [`LogHour`], the period of one folder of a log, and [`LogWindow`], the times that a reader asks
 //! for.
 
 use std::ops::Range;
@@ -14,9 +14,9 @@ const HOURS_OF_DAY: i64 = 24;
 
 /// An hour in UTC, counted from 0001-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Hour(i64);
+pub(super) struct LogHour(i64);
 
-impl Hour {
+impl LogHour {
     /// Returns the hour that a time is in.
     pub(super) const fn hour_of(at: Ticks) -> Self {
         Self(at.get() / PER_HOUR)
@@ -30,32 +30,32 @@ impl Hour {
 
 /// A folder of a log: all hours of a month or of a day, or one hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Folder {
+pub(super) struct LogFolder {
     /// The first hour in the folder.
     pub(super) first: Hour,
-    pub(super) span: Span,
+    pub(super) span: FolderSpan,
 }
 
 /// The time span that a folder covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Span {
+pub(super) enum FolderSpan {
     Hour,
     Day,
     Month,
 }
 
-impl Folder {
+impl LogFolder {
     /// Returns the folder of one hour.
-    pub(super) const fn of_hour(hour: Hour) -> Self {
-        Self { first: hour, span: Span::Hour }
+    pub(super) const fn of_hour(hour: LogHour) -> Self {
+        Self { first: hour, span: FolderSpan::Hour }
     }
 
     /// Returns the largest folder that begins with an hour and ends before `end`.
-    fn largest_at(first: Hour, end: Hour) -> Self {
+    fn largest_at(first: LogHour, end: LogHour) -> Self {
         let is_midnight = first.0 % HOURS_OF_DAY == 0;
         let is_first_day = OffsetDateTime::from(first.start_time()).day() == 1;
-        let month = Self { first, span: Span::Month };
-        let day = Self { first, span: Span::Day };
+        let month = Self { first, span: FolderSpan::Month };
+        let day = Self { first, span: FolderSpan::Day };
         match (is_midnight, is_first_day) {
             (true, true) if first.0 + month.hours() <= end.0 => month,
             (true, _) if first.0 + day.hours() <= end.0 => day,
@@ -66,9 +66,9 @@ impl Folder {
     /// Returns the number of hours in the folder.
     fn hours(self) -> i64 {
         match self.span {
-            Span::Hour => 1,
-            Span::Day => HOURS_OF_DAY,
-            Span::Month => {
+            FolderSpan::Hour => 1,
+            FolderSpan::Day => HOURS_OF_DAY,
+            FolderSpan::Month => {
                 let start = OffsetDateTime::from(self.first.start_time());
                 i64::from(start.month().length(start.year())) * HOURS_OF_DAY
             }
@@ -90,12 +90,12 @@ pub(super) fn clamped_ticks(at: OffsetDateTime) -> Ticks {
 
 /// The times from `start` on and before `end`, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TimeWindow {
+pub(super) struct LogWindow {
     start: i64,
     end: i64,
 }
 
-impl TimeWindow {
+impl LogWindow {
     /// Creates the window of a range of times. Rounds both ends down to 100 ns, like the times of
     /// records. An empty or reversed range gives a window without times.
     pub(super) fn new(times: Range<OffsetDateTime>) -> Self {
@@ -113,19 +113,20 @@ impl TimeWindow {
     }
 
     /// Returns whether the window holds the whole hour.
-    pub(super) const fn covers_hour(self, hour: Hour) -> bool {
+    pub(super) const fn covers_hour(self, hour: LogHour) -> bool {
         let start = hour.0.saturating_mul(PER_HOUR);
         start >= self.start && start.saturating_add(PER_HOUR) <= self.end
     }
 
     /// Returns the folders for exactly the hours that overlap the window: months, days and hours, each folder as
     /// large as possible.
-    pub(super) fn folders(self) -> impl Iterator<Item = Folder> + Send {
+    pub(super) fn folders(self) -> impl Iterator<Item = LogFolder> + Send {
         // The end is outside of the window, so an hour that begins there is outside too.
         let end = if self.start < self.end { (self.end - 1) / PER_HOUR + 1 } else { 0 };
         let mut next = self.start / PER_HOUR;
         std::iter::from_fn(move || {
-            let folder = (next < end).then(|| Folder::largest_at(Hour(next), Hour(end)))?;
+            let folder =
+                (next < end).then(|| LogFolder::largest_at(LogHour(next), LogHour(end)))?;
             next += folder.hours();
             Some(folder)
         })
@@ -136,11 +137,11 @@ impl TimeWindow {
 mod tests {
     use time::{OffsetDateTime, macros::datetime};
 
-    use super::{Hour, TimeWindow, clamped_ticks};
+    use super::{LogHour, LogWindow, clamped_ticks};
     use crate::blob::log::name::folder_name;
 
     fn folders(from: OffsetDateTime, until: OffsetDateTime) -> Vec<String> {
-        let folders = TimeWindow::new(from..until).folders();
+        let folders = LogWindow::new(from..until).folders();
         folders.map(|folder| folder_name("q", folder)).collect()
     }
 
@@ -176,17 +177,17 @@ mod tests {
         // A partly covered hour is listed whole. So is a day whose 24 hours are all at least partly covered.
         let (from, until) = (datetime!(2016-02-29 0:59 UTC), datetime!(2016-02-29 23:01 UTC));
         assert_eq!(folders(from, until), ["q/2016/02/29"]);
-        let all = TimeWindow::new(datetime!(0001-01-01 0:00 UTC)..datetime!(9999-12-31 23:59 UTC));
+        let all = LogWindow::new(datetime!(0001-01-01 0:00 UTC)..datetime!(9999-12-31 23:59 UTC));
         assert_eq!(all.folders().count(), 9999 * 12);
     }
 
     #[test]
     fn only_a_whole_hour_is_covered() {
         let (six, seven) = (datetime!(2014-07-31 18:00 UTC), datetime!(2014-07-31 19:00 UTC));
-        let hour = Hour::hour_of(clamped_ticks(six));
+        let hour = LogHour::hour_of(clamped_ticks(six));
         let tick = time::Duration::nanoseconds(100);
-        assert!(TimeWindow::new(six..seven).covers_hour(hour));
-        assert!(!TimeWindow::new(six + tick..seven).covers_hour(hour));
-        assert!(!TimeWindow::new(six..seven - tick).covers_hour(hour));
+        assert!(LogWindow::new(six..seven).covers_hour(hour));
+        assert!(!LogWindow::new(six + tick..seven).covers_hour(hour));
+        assert!(!LogWindow::new(six..seven - tick).covers_hour(hour));
     }
 }

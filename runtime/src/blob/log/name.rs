@@ -5,7 +5,7 @@ use std::fmt;
 use object_store::path::Path;
 use time::OffsetDateTime;
 
-use super::hour::{Folder, Hour, Span};
+use super::hour::{FolderSpan, LogFolder, LogHour};
 use crate::{
     edm::Ticks,
     error::{Error, ErrorKind, Result},
@@ -34,7 +34,7 @@ pub struct LogName {
 }
 
 impl LogName {
-    pub(super) fn new(log: &str, hour: Hour, number: u32) -> Self {
+    pub(super) fn new(log: &str, hour: LogHour, number: u32) -> Self {
         Self { log: log.to_owned(), hour, number }
     }
 
@@ -72,19 +72,19 @@ impl LogName {
 
 impl fmt::Display for LogName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let folder = folder_name(&self.log, Folder::of_hour(self.hour));
+        let folder = folder_name(&self.log, LogFolder::of_hour(self.hour));
         write!(f, "{folder}/{:06}.log", self.number)
     }
 }
 
 /// Returns the name of a folder of a log, without a slash at its end.
-pub(super) fn folder_name(log: &str, folder: Folder) -> String {
+pub(super) fn folder_name(log: &str, folder: LogFolder) -> String {
     let start = OffsetDateTime::from(folder.first.start_time());
     let (year, month, day) = (start.year(), u8::from(start.month()), start.day());
     match folder.span {
-        Span::Month => format!("{log}/{year:04}/{month:02}"),
-        Span::Day => format!("{log}/{year:04}/{month:02}/{day:02}"),
-        Span::Hour => format!("{log}/{year:04}/{month:02}/{day:02}/{:02}00", start.hour()),
+        FolderSpan::Month => format!("{log}/{year:04}/{month:02}"),
+        FolderSpan::Day => format!("{log}/{year:04}/{month:02}/{day:02}"),
+        FolderSpan::Hour => format!("{log}/{year:04}/{month:02}/{day:02}/{:02}00", start.hour()),
     }
 }
 
@@ -110,7 +110,7 @@ fn parse(name: &str) -> Option<LogName> {
     let file = parts.next()?;
     let start: Ticks = format!("{year}-{month}-{day}T{hour}:00:00Z").parse().ok()?;
     let number: u32 = file.strip_suffix(".log")?.parse().ok()?;
-    let parsed = LogName::new(log, Hour::hour_of(start), number);
+    let parsed = LogName::new(log, LogHour::hour_of(start), number);
     // Only one text is the name of a blob: no missing zero, no sign, no seventh part.
     (number > 0 && parsed.to_string() == name).then_some(parsed)
 }
@@ -155,7 +155,7 @@ mod tests {
         fn a_name_is_parsed_to_what_it_was_made_of(
             log in "[a-z0-9_-]{1,63}", at in 0..=Ticks::MAX.get(), number in 1..=u32::MAX
         ) {
-            let name = LogName::new(&log, Hour::hour_of(Ticks::new(at).unwrap()), number);
+            let name = LogName::new(&log, LogHour::hour_of(Ticks::new(at).unwrap()), number);
             prop_assert_eq!(LogName::parse(&name.to_string()).unwrap(), name.clone());
             prop_assert_eq!(name.path().to_string(), name.to_string());
         }

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use time::OffsetDateTime;
 
 use super::{
-    hour::{Folder, TimeWindow},
+    hour::{LogFolder, LogWindow},
     name::LogName,
     record::{LineFault, LogRecord, RecordsInText, time_of_first_record, time_of_last_record},
     source::LogBlobs,
@@ -32,7 +32,7 @@ type Predicate = Arc<dyn Fn(&LogRecord) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct LogReader {
     source: Arc<LogBlobs>,
-    window: TimeWindow,
+    window: LogWindow,
     predicates: Vec<Predicate>,
 }
 
@@ -66,7 +66,7 @@ struct FoundBlob {
 
 impl LogReader {
     pub(super) fn new(source: Arc<LogBlobs>, times: Range<OffsetDateTime>) -> Self {
-        Self { source, window: TimeWindow::new(times), predicates: Vec::new() }
+        Self { source, window: LogWindow::new(times), predicates: Vec::new() }
     }
 
     /// Keeps only records that pass `predicate`. If you call `filter` several times, a record has to pass every
@@ -141,7 +141,7 @@ impl LogReader {
 
     /// Returns the folders that may have blobs of the window, in the order of their hours. Lists the years of
     /// the log first if there are many folders.
-    async fn folders_to_list(&self) -> Result<Vec<Folder>> {
+    async fn folders_to_list(&self) -> Result<Vec<LogFolder>> {
         if self.window.folders().nth(UNLISTED_FOLDERS).is_none() {
             return Ok(self.window.folders().collect());
         }

@@ -15,7 +15,7 @@ use object_store::{
 
 use super::{
     buffer::HourLines,
-    hour::{Folder, Hour},
+    hour::{LogFolder, LogHour},
     name::{LogName, check_log_name, folder_name},
 };
 use crate::{
@@ -85,13 +85,13 @@ impl LogBlobs {
     }
 
     /// Returns the name of a blob of this log.
-    pub(super) fn log_blob_name(&self, hour: Hour, number: u32) -> LogName {
+    pub(super) fn log_blob_name(&self, hour: LogHour, number: u32) -> LogName {
         LogName::new(&self.log, hour, number)
     }
 
     /// Returns the log's blobs in a folder with their sizes in bytes, ordered by hour and number. Leaves out
     /// blobs whose names a log would not write.
-    pub(super) async fn list_blobs_of(&self, folder: Folder) -> Result<Vec<(LogName, u64)>> {
+    pub(super) async fn list_blobs_of(&self, folder: LogFolder) -> Result<Vec<(LogName, u64)>> {
         let folder = folder_name(&self.log, folder);
         let found: Result<Vec<ObjectMeta>, _> =
             self.blob_store()?.list(Some(&Path::from(folder.as_str()))).try_collect().await;
@@ -117,7 +117,7 @@ impl LogBlobs {
 
     /// Stores a part as the blob with the number `number`. Stores nothing and returns
     /// `PutAnswer::Taken` if there is a blob with that number.
-    pub(super) async fn create_part(&self, part: &HourLines, number: u32) -> Result<PutAnswer> {
+    pub(super) async fn create_log_blob(&self, part: &HourLines, number: u32) -> Result<PutAnswer> {
         let name = self.log_blob_name(part.hour, number);
         if self.keeps_metadata.get() != Some(&false) {
             match self.put_log_blob(&name, part, true).await? {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     buffer::HourLines,
-    hour::{Folder, Hour},
+    hour::{LogFolder, LogHour},
     source::{LogBlobs, PutAnswer},
 };
 use crate::{
@@ -28,12 +28,12 @@ const KNOWN_HOURS: usize = 1_000;
 
 /// The number that a writer tries next, for each hour that it has written.
 #[derive(Debug, Default)]
-pub(super) struct NextNumbers(Mutex<HashMap<Hour, u32>>);
+pub(super) struct NextNumbers(Mutex<HashMap<LogHour, u32>>);
 
 impl NextNumbers {
     /// Returns the next number of an hour, and counts it as used. The `bool` is `false` if this is
     /// the first number of the hour, as far as the writer remembers.
-    fn take_number(&self, hour: Hour) -> (u32, bool) {
+    fn take_number(&self, hour: LogHour) -> (u32, bool) {
         let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The numbers only save requests: a put never replaces a blob.
         if numbers.len() >= KNOWN_HOURS {
@@ -47,7 +47,7 @@ impl NextNumbers {
     }
 
     /// Records that no number up to `number` is free.
-    fn skip_numbers(&self, hour: Hour, number: u32) {
+    fn skip_numbers(&self, hour: LogHour, number: u32) {
         let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = numbers.entry(hour).or_insert(1);
         *next = number.saturating_add(1).max(*next);
@@ -61,7 +61,7 @@ impl NextNumbers {
 ///
 /// `is_backend` if the store failed or its answers were lost; `is_contended` if other writers took too
 /// many numbers in a row. Other kinds if the store refused the blob.
-pub(super) async fn store_part(
+pub(super) async fn store_hour_lines(
     source: &LogBlobs,
     numbers: &NextNumbers,
     part: &mut HourLines,
@@ -78,7 +78,7 @@ pub(super) async fn store_part(
         };
         // Set before the request, in case this future is dropped before the answer.
         part.sent_as = Some(number);
-        let owner = match source.create_part(part, number).await? {
+        let owner = match source.create_log_blob(part, number).await? {
             PutAnswer::Stored => return Ok(()),
             PutAnswer::Refused(error) => {
                 // After a lost answer, an earlier put under this number may still arrive: the
@@ -108,7 +108,7 @@ pub(super) async fn store_part(
                 // instead of sending the whole part under each taken number.
                 if !is_known || taken > 1 {
                     let last = source
-                        .list_blobs_of(Folder::of_hour(part.hour))
+                        .list_blobs_of(LogFolder::of_hour(part.hour))
                         .await?
                         .last()
                         .map(|(name, _)| name.number());
@@ -165,7 +165,7 @@ async fn wait_before_put(source: &LogBlobs, unanswered: u32) {
     timers::sleep(Duration::from_millis(source.random.random_number() % bound)).await;
 }
 
-fn contended_error(source: &LogBlobs, hour: Hour) -> Error {
+fn contended_error(source: &LogBlobs, hour: LogHour) -> Error {
     let message = format!(
         "other writers took {TAKEN_NUMBERS} numbers in a row in the hour of `{}`",
         source.log_blob_name(hour, 1)

@@ -154,11 +154,11 @@ impl LogWriter {
         shared.lock_state().check_open()?;
         let mut buffer = UnstoredLines::default();
         buffer.push(record)?;
-        let parts = buffer.into_parts(&shared.source.random.random_id());
+        let parts = buffer.into_lines_by_hour(&shared.source.random.random_id());
         // Spawned: a caller that stops waiting must not interrupt a put.
         let storing = tokio::spawn(async move {
             for mut part in parts {
-                let stored = store_part(&shared.source, &shared.numbers, &mut part).await;
+                let stored = store_hour_lines(&shared.source, &shared.numbers, &mut part).await;
                 stored.map_err(|error| match part.sent_as {
                     Some(_) => {
                         let message =
@@ -266,12 +266,12 @@ impl Shared {
     async fn store_unstored(self: &Arc<Self>, unstored: &mut UnstoredRecords) -> Result<()> {
         if unstored.parts.is_empty() {
             let batch = self.source.random.random_id();
-            unstored.parts = mem::take(&mut unstored.buffer).into_parts(&batch);
+            unstored.parts = mem::take(&mut unstored.buffer).into_lines_by_hour(&batch);
             // The last part is stored first, so let it be the earliest hour.
             unstored.parts.reverse();
         }
         while let Some(part) = unstored.parts.last_mut() {
-            let stored = store_part(&self.source, &self.numbers, part).await;
+            let stored = store_hour_lines(&self.source, &self.numbers, part).await;
             if let Err(error) = stored {
                 {
                     let mut state = self.lock_state();

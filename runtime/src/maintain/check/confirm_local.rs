@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::{
     fact::{Fact, FactReader, empty_if_damaged},
     finding::{Finding, FindingKind, LocalOrRemoteOwner, copy_difference, entry_mismatch},
-    scan::{Scope, Unmatched, scan_facts},
+    scan::{CheckScope, UnmatchedFacts, scan_facts},
 };
 use crate::{
     address::RowAt,
@@ -58,7 +58,7 @@ impl Suspect {
 pub(crate) async fn confirm_partition<E: TableEntity>(
     reader: FactReader<'_, E>,
     partition_key: &str,
-    unmatched: &Unmatched,
+    unmatched: &UnmatchedFacts,
 ) -> Result<Vec<Finding>> {
     let table = reader.table;
     let mut findings = Vec::new();
@@ -100,7 +100,7 @@ pub(crate) async fn confirm_partition<E: TableEntity>(
 /// these keys.
 async fn find_suspects<E: TableEntity>(
     reader: FactReader<'_, E>,
-    unmatched: &Unmatched,
+    unmatched: &UnmatchedFacts,
 ) -> Result<Vec<Suspect>> {
     let key_of = |fact: &Fact<'_>| {
         (fact.keys.partition_and_row_key().1.to_owned(), fact.entry_id().map(str::to_owned))
@@ -314,7 +314,7 @@ async fn read_all<E: TableEntity>(
 async fn confirm_orphans<E: TableEntity>(
     reader: FactReader<'_, E>,
     partition_key: &str,
-    scope: &Scope,
+    scope: &CheckScope,
     mut unowned: Vec<Suspect>,
 ) -> Result<Vec<Finding>> {
     if unowned.is_empty() {

@@ -9,7 +9,7 @@ use futures_util::{StreamExt, stream};
 use super::{
     fact::{Fact, FactReader, copy_family_with_primary},
     finding::{Finding, FindingKind, LocalOrRemoteOwner, copy_difference, entry_mismatch},
-    scan::{ProgressMeter, TablePager, Unmatched},
+    scan::{ProgressMeter, TablePager, UnmatchedFacts},
 };
 use crate::{
     address::{RowAt, TableCase},
@@ -23,7 +23,7 @@ use crate::{
         move_mark::move_id,
         outbox::{
             CopyAddress, CopyOwnership, compare_owner_in_copy, copy_with_owner,
-            dirty_row_key_of_primary, list_entry, owner_of_copy, reserving_claim,
+            dirty_row_key_of_primary, id_of_reserving_claim, list_entry, owner_of_copy,
         },
     },
     row::{ETag, Row},
@@ -74,7 +74,7 @@ enum Outcome {
 /// Confirms the unmatched remote facts of one window.
 pub(crate) struct RemoteConfirmer<'t, E> {
     reader: FactReader<'t, E>,
-    unmatched: Unmatched,
+    unmatched: UnmatchedFacts,
     pager: TablePager,
     /// Whether suspects are read again after one write deadline.
     waits: bool,
@@ -83,7 +83,7 @@ pub(crate) struct RemoteConfirmer<'t, E> {
 impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     /// Creates a confirmer. If `waits` is `false`, it does not wait for a second reading. It then counts the
     /// suspects in the progress and returns no findings.
-    pub(crate) fn new(reader: FactReader<'t, E>, unmatched: Unmatched, waits: bool) -> Self {
+    pub(crate) fn new(reader: FactReader<'t, E>, unmatched: UnmatchedFacts, waits: bool) -> Self {
         let pager = TablePager::new(&reader.table.name, &unmatched.scope);
         Self { reader, unmatched, pager, waits }
     }
@@ -161,7 +161,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         }
         progress.notify_listener();
         // Wait one second more, so the wait cannot end at the moment when a write may still begin.
-        let deadline = outbox.options.flight.saturating_add(Duration::from_secs(1));
+        let deadline = outbox.options.write_deadline.saturating_add(Duration::from_secs(1));
         // Send nothing in the meantime. The program's own writers may continue.
         timers::sleep(deadline).await;
         let (suspects, before): (Vec<_>, Vec<_>) = wrong.into_iter().unzip();
@@ -346,7 +346,7 @@ async fn is_claimed<E: TableEntity>(
     copy: Option<&Row>,
 ) -> Result<bool> {
     let (Some(copy), Some(kinds)) = (copy, kinds) else { return Ok(false) };
-    let Some(claim) = reserving_claim(copy)? else { return Ok(false) };
+    let Some(claim) = id_of_reserving_claim(copy)? else { return Ok(false) };
     let Some(owner) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
     // If the table of the claim is missing, the claim may still exist.
     Ok(read_claim_state(table.client.store(), owner.as_row_at(), claim).await? != ClaimState::Gone)

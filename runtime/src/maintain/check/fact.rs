@@ -124,7 +124,7 @@ pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
     let mut all = vec![table.name.to_string()];
     for schema in E::SCHEMA.versions() {
         for family in remote_families(schema).filter(|family| family.table.is_some()) {
-            let name = family.table_beside(&table.name);
+            let name = family.table_given_primary_table(&table.name);
             if !all.iter().any(|known| case.is_same_table(known, &name)) {
                 all.push(name.into_owned());
             }
@@ -213,7 +213,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         let case = self.hashing.table_case;
         match family.table {
             Some(_) if family.is_remote => {
-                case.is_same_table(&family.table_beside(&self.table.name), at_table)
+                case.is_same_table(&family.table_given_primary_table(&self.table.name), at_table)
             }
             _ => case.is_same_table(&self.table.name, at_table) && !family.in_blob,
         }
@@ -404,7 +404,8 @@ impl FactHasher {
         family: &Family,
         copy: &Row,
     ) -> Result<u64> {
-        let table = self.table_case.canonical_table_name(&family.table_beside(at_table));
+        let table =
+            self.table_case.canonical_table_name(&family.table_given_primary_table(at_table));
         let is_of_owner = names_table(copy, Some(owner_table), self.table_case)?;
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));

@@ -9,7 +9,7 @@ use super::{
     finding::{Finding, FindingKind},
     repair_local::repair_local,
     repair_remote::repair_remote,
-    scan::{CheckProgress, MAX_UNMATCHED, Scope, UnmatchedScan},
+    scan::{CheckProgress, CheckScope, MAX_UNMATCHED, UnmatchedScan},
 };
 use crate::{
     entity::TableEntity,
@@ -137,7 +137,7 @@ impl<E: TableEntity> Check<E> {
     /// primary has not been read, and derived ones that have not been found. The limit applies to each
     /// partition, and once to all remote rows. Beyond it, rows are read more than once. For tests.
     #[doc(hidden)]
-    pub fn unmatched_rows(mut self, rows: usize) -> Self {
+    pub fn max_unmatched_rows(mut self, rows: usize) -> Self {
         self.max_unmatched = rows;
         self
     }
@@ -231,7 +231,7 @@ impl<E: TableEntity> CheckSteps<'_, E> {
                 self.remote = None;
             }
             let Some(unmatched) = self.scan.next_unmatched().await? else { return Ok(None) };
-            if let Scope::Partition(partition_key) = &unmatched.scope {
+            if let CheckScope::Partition(partition_key) = &unmatched.scope {
                 let findings = confirm_partition(self.reader, partition_key, &unmatched).await?;
                 return Ok(Some(findings));
             }
@@ -256,7 +256,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// If everything matches, the entity's table and each table with copies are scanned once. A mismatch is read
     /// again before it is reported, so a concurrent write is never mistaken for an error. Remote mismatches are
-    /// read again after [`OutboxOptions::FLIGHT`](crate::OutboxOptions), 5 minutes by default. The check waits
+    /// read again after [`OutboxOptions::WRITE_DEADLINE`](crate::OutboxOptions), 5 minutes by default. The check waits
     /// that long once, or once for each 10,000 of them. [`without_waiting`](Check::without_waiting) only counts
     /// them. Dated tables are checked one after another.
     ///

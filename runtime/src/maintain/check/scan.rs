@@ -64,7 +64,7 @@ impl ProgressMeter {
 
 /// The rows among which facts are compared.
 #[derive(Debug, Clone)]
-pub(crate) enum Scope {
+pub(crate) enum CheckScope {
     /// The local facts of one partition of the entity's table.
     Partition(String),
     /// The remote facts of all tables.
@@ -74,33 +74,33 @@ pub(crate) enum Scope {
 /// The hashes of a scope with the same remainder modulo `modulus`, a power of two. Facts with equal keys are
 /// in the same window, because the low bits of their hashes are equal.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct HashWindow {
     modulus: u64,
     remainder: u64,
 }
 
-impl Window {
+impl HashWindow {
     const WHOLE: Self = Self { modulus: 1, remainder: 0 };
 }
 
 /// The facts of one scope and window without a counterpart.
 #[derive(Debug)]
-pub(crate) struct Unmatched {
-    pub(crate) scope: Scope,
-    window: Window,
+pub(crate) struct UnmatchedFacts {
+    pub(crate) scope: CheckScope,
+    window: HashWindow,
     hashes: Hashes,
     limit: usize,
 }
 
-impl Unmatched {
-    fn new(scope: Scope, window: Window, limit: usize) -> Self {
+impl UnmatchedFacts {
+    fn new(scope: CheckScope, window: HashWindow, limit: usize) -> Self {
         Self { scope, window, hashes: Hashes::default(), limit }
     }
 
     /// Returns whether the scope compares the fact. A scope of tables compares remote facts, a scope of one
     /// partition local ones.
     pub(crate) fn is_fact_in_scope(&self, fact: &Fact<'_>) -> bool {
-        fact.family.is_remote == matches!(self.scope, Scope::Tables(_))
+        fact.family.is_remote == matches!(self.scope, CheckScope::Tables(_))
     }
 
     /// Returns whether the counterpart of a fact was not read, which makes the fact a suspect.
@@ -130,9 +130,9 @@ impl Unmatched {
 
     /// Returns all windows except the first, which further scans of this scope compare. There are several if
     /// the scope has more hashes than memory allows.
-    fn scopes_of_other_windows(&self) -> impl Iterator<Item = (Scope, Window)> {
-        let Window { modulus, .. } = self.window;
-        (1..modulus).map(move |remainder| (self.scope.clone(), Window { modulus, remainder }))
+    fn scopes_of_other_windows(&self) -> impl Iterator<Item = (CheckScope, HashWindow)> {
+        let HashWindow { modulus, .. } = self.window;
+        (1..modulus).map(move |remainder| (self.scope.clone(), HashWindow { modulus, remainder }))
     }
 }
 
@@ -155,14 +155,14 @@ pub(crate) struct TablePager {
 
 impl TablePager {
     /// Creates a pager for the rows of a scope.
-    pub(crate) fn new(own_table: &str, scope: &Scope) -> Self {
+    pub(crate) fn new(own_table: &str, scope: &CheckScope) -> Self {
         match scope {
-            Scope::Partition(partition_key) => Self {
+            CheckScope::Partition(partition_key) => Self {
                 tables: vec![own_table.to_owned()],
                 filter: Keys::partition(partition_key).filter(),
                 from: None,
             },
-            Scope::Tables(tables) => Self {
+            CheckScope::Tables(tables) => Self {
                 tables: tables.iter().rev().cloned().collect(),
                 filter: Filter::Constant(true),
                 from: None,
@@ -219,7 +219,7 @@ impl TablePager {
 /// each page.
 pub(crate) async fn scan_facts<E: TableEntity>(
     reader: FactReader<'_, E>,
-    scope: &Scope,
+    scope: &CheckScope,
     mut on_page: impl FnMut(usize),
     mut each: impl FnMut(&Fact<'_>),
 ) -> Result<()> {
@@ -245,9 +245,9 @@ pub(crate) struct UnmatchedScan<'t, E> {
     /// Rows of the last page whose facts have not been read.
     buffered: VecDeque<Row>,
     /// The scopes and windows that remain to be compared.
-    windows: Vec<(Scope, Window)>,
+    windows: Vec<(CheckScope, HashWindow)>,
     /// The remote facts read so far. `None` if the entity has no remote copies, or after they were compared.
-    remote: Option<Unmatched>,
+    remote: Option<UnmatchedFacts>,
     pub(crate) progress: ProgressMeter,
 }
 
@@ -260,12 +260,12 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
     ) -> Self {
         // One scan of the own table serves both comparisons: local facts by partition, remote facts in
         // `remote`.
-        let own = Scope::Tables(vec![reader.table.name.to_string()]);
-        let all = Scope::Tables(tables_of(reader.table));
+        let own = CheckScope::Tables(vec![reader.table.name.to_string()]);
+        let all = CheckScope::Tables(tables_of(reader.table));
         Self {
             own_rows: TablePager::new(&reader.table.name, &own),
             remote: has_checkable_remote_families(E::SCHEMA)
-                .then(|| Unmatched::new(all, Window::WHOLE, limit)),
+                .then(|| UnmatchedFacts::new(all, HashWindow::WHOLE, limit)),
             reader,
             limit,
             buffered: VecDeque::new(),
@@ -276,7 +276,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
 
     /// Returns the next facts without a counterpart: copies that no primary derives, and derived copies that do
     /// not exist. They belong to one scope and window. Returns `None` when everything is compared.
-    pub(crate) async fn next_unmatched(&mut self) -> Result<Option<Unmatched>> {
+    pub(crate) async fn next_unmatched(&mut self) -> Result<Option<UnmatchedFacts>> {
         loop {
             let unmatched = if let Some((scope, window)) = self.windows.pop() {
                 self.scan_window(scope, window).await?
@@ -295,13 +295,13 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
 
     /// Reads the next partition of the entity's table and returns its unmatched local facts. Adds its remote
     /// facts to `remote`.
-    async fn scan_partition(&mut self) -> Result<Option<Unmatched>> {
+    async fn scan_partition(&mut self) -> Result<Option<UnmatchedFacts>> {
         let Some(first) = self.next_row().await? else { return Ok(None) };
         let tokens = self.reader.table.key_token_maker().await?;
-        let scope = Scope::Partition(first.partition_key().to_owned());
+        let scope = CheckScope::Partition(first.partition_key().to_owned());
         // Compare bytes to avoid decoding the key of each row into a string.
         let partition = first.key_bytes().map(|(partition, _)| partition.to_vec());
-        let mut unmatched = Unmatched::new(scope, Window::WHOLE, self.limit);
+        let mut unmatched = UnmatchedFacts::new(scope, HashWindow::WHOLE, self.limit);
         let mut row = Some(first);
         while let Some(current) = row {
             if current.key_bytes().map(|(partition, _)| partition) != partition.as_deref() {
@@ -328,10 +328,12 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
     }
 
     /// Reads the entity's other tables for the first window of remote facts.
-    async fn scan_other_tables(&mut self, mut remote: Unmatched) -> Result<Unmatched> {
+    async fn scan_other_tables(&mut self, mut remote: UnmatchedFacts) -> Result<UnmatchedFacts> {
         let others = match &remote.scope {
-            Scope::Tables(tables) => Scope::Tables(tables.iter().skip(1).cloned().collect()),
-            Scope::Partition(_) => Scope::Tables(Vec::new()),
+            CheckScope::Tables(tables) => {
+                CheckScope::Tables(tables.iter().skip(1).cloned().collect())
+            }
+            CheckScope::Partition(_) => CheckScope::Tables(Vec::new()),
         };
         let progress = &mut self.progress;
         scan_facts(
@@ -346,11 +348,15 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
     }
 
     /// Reads a scope again for another window.
-    async fn scan_window(&mut self, scope: Scope, window: Window) -> Result<Unmatched> {
-        let mut unmatched = Unmatched::new(scope.clone(), window, self.limit);
+    async fn scan_window(
+        &mut self,
+        scope: CheckScope,
+        window: HashWindow,
+    ) -> Result<UnmatchedFacts> {
+        let mut unmatched = UnmatchedFacts::new(scope.clone(), window, self.limit);
         let progress = &mut self.progress;
         // The rows of a partition were counted at its first scan.
-        let counts_rows = matches!(scope, Scope::Tables(_));
+        let counts_rows = matches!(scope, CheckScope::Tables(_));
         let on_page = |rows| {
             if counts_rows {
                 progress.add_page(rows);

@@ -76,7 +76,7 @@ impl<E: TableEntity> Rebuild<E> {
             let table = self.table.sibling_table(&query.request.table_of_page(cursor.as_ref())?);
             if self.family.has_dated_tables() && made_for.as_ref() != Some(&table.name) {
                 // A table created before the index was declared has no table for the index's copies.
-                let copies = self.family.table_beside(&table.name);
+                let copies = self.family.table_given_primary_table(&table.name);
                 self.table.client.create_table_if_not_exists(&copies).await?;
                 made_for = Some(table.name.clone());
             }

@@ -36,7 +36,7 @@ use crate::{
 pub struct Reencrypt<E> {
     table: Table<E>,
     mode: ReencryptMode,
-    retired: Vec<KeyId>,
+    encrypted_with: Vec<KeyId>,
     partition: Option<String>,
     page_size: Option<u32>,
     start: Option<Cursor>,
@@ -48,7 +48,7 @@ impl<E> fmt::Debug for Reencrypt<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reencrypt")
             .field("table", &self.table)
-            .field("retired", &self.retired)
+            .field("encrypted_with", &self.encrypted_with)
             .field("partition", &self.partition)
             .finish_non_exhaustive()
     }
@@ -61,7 +61,7 @@ impl<E: TableEntity> Table<E> {
     /// changed. Also call it after a field was declared encrypted or chosen by `encrypt_if`; this needs
     /// [`PlaintextPolicy::Allow`](crate::store::PlaintextPolicy), which lets a client read unencrypted values.
     ///
-    /// Scans the table, or one dated table after another. With [`retired`](Reencrypt::retired), the store only
+    /// Scans the table, or one dated table after another. With [`encrypted_with`](Reencrypt::encrypted_with), the store only
     /// returns rows that are encrypted with given keys.
     ///
     /// Encrypted blobs are not changed, because rows hold their keys. If a field became encrypted, its plain blob is
@@ -90,7 +90,7 @@ impl<E: TableEntity> Table<E> {
         Reencrypt {
             table: self.clone(),
             mode: ReencryptMode::CurrentKeys,
-            retired: Vec::new(),
+            encrypted_with: Vec::new(),
             partition: None,
             page_size: None,
             start: None,
@@ -136,8 +136,8 @@ impl<E: TableEntity> Reencrypt<E> {
     /// Limits the re-encryption to rows with a declared property that is encrypted with `key`, which the store
     /// filters. Call it several times to add keys. The filter misses rows in which `key` only encrypts properties
     /// that `encrypt_if` chose. To find those, do not set this option.
-    pub fn retired(mut self, key: KeyId) -> Self {
-        self.retired.push(key);
+    pub fn encrypted_with(mut self, key: KeyId) -> Self {
+        self.encrypted_with.push(key);
         self
     }
 
@@ -228,7 +228,7 @@ impl<E: TableEntity> Reencrypt<E> {
         for own in self.table.every_table().await? {
             tables.push(ScannedTable { name: own.name.clone(), own: own.clone() });
             for family in E::SCHEMA.versions().flat_map(|schema| schema.families) {
-                let name = family.table_beside(&own.name);
+                let name = family.table_given_primary_table(&own.name);
                 if !tables.iter().any(|known| case.is_same_table(&known.name, &name)) {
                     tables.push(ScannedTable { name: name.into_owned(), own: own.clone() });
                 }
@@ -253,9 +253,9 @@ impl<E: TableEntity> Reencrypt<E> {
         let partition = self.partition.as_deref().map(|key| Filter::eq("PartitionKey", key));
         let rows = self.mode.filter_of_rows_to_write::<E>();
         let is_by_key = matches!(self.mode, ReencryptMode::CurrentKeys);
-        let retired = (is_by_key && !self.retired.is_empty())
-            .then(|| filter_of_encrypted_rows(E::SCHEMA, &self.retired));
-        Filter::all(partition.into_iter().chain(rows).chain(retired))
+        let encrypted_with = (is_by_key && !self.encrypted_with.is_empty())
+            .then(|| filter_of_encrypted_rows(E::SCHEMA, &self.encrypted_with));
+        Filter::all(partition.into_iter().chain(rows).chain(encrypted_with))
     }
 
     /// Reads one page of a table and encrypts its rows. Returns where the next page begins, or `None` at the end

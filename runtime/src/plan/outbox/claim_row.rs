@@ -142,7 +142,7 @@ impl StoredClaim {
 }
 
 /// Returns the id of the claim that reserves a remote row, if it is reserved.
-pub(crate) fn reserving_claim(row: &Row) -> Result<Option<&str>> {
+pub(crate) fn id_of_reserving_claim(row: &Row) -> Result<Option<&str>> {
     Ok(match row.get(CLAIM_PROPERTY)? {
         Some(ValueRef::String(id)) => Some(id),
         _ => None,

@@ -123,7 +123,7 @@ impl CopyAddress {
     /// Returns the address of `row`, a copy of `family` whose primary is in `primary_table`.
     pub(crate) fn for_copy_in_family(primary_table: &str, family: &Family, row: &Row) -> Self {
         let (partition_key, row_key) = row.keys();
-        let table = &family.table_beside(primary_table);
+        let table = &family.table_given_primary_table(primary_table);
         Self {
             index: [entity_type_of(family), "#", family.name].concat(),
             row: RowAt { table, partition_key, row_key }.to_owned(),
@@ -149,7 +149,7 @@ impl CopyAddress {
         (partition_key, row_key): (&str, &str),
     ) -> Self {
         let kind = if family.in_blob { BLOB_LIST_SUFFIX } else { LIST_SUFFIX };
-        let table = &family.table_beside(primary_table);
+        let table = &family.table_given_primary_table(primary_table);
         Self {
             index: [schema.entity_type, "#", family.name, kind].concat(),
             row: RowAt::new(table, partition_key, row_key).to_owned(),
@@ -215,7 +215,7 @@ impl CopyAddress {
         list: &RemoteListKeys,
         case: TableCase,
     ) -> bool {
-        let table = &list.family.table_beside(primary_table);
+        let table = &list.family.table_given_primary_table(primary_table);
         self.split_list().is_some_and(|(_, name, in_blob)| {
             name == list.family.name && in_blob == list.family.in_blob
         }) && self

@@ -26,9 +26,9 @@ const HOUR: i64 = 3600 * Ticks::PER_SECOND;
 
 /// An hour of the store's time, counted from the year 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Hour(i64);
+pub(crate) struct ExpiryHour(i64);
 
-impl Hour {
+impl ExpiryHour {
     /// Returns the hour that contains a time.
     pub(crate) const fn hour_of(time: Ticks) -> Self {
         Self(time.get().div_euclid(HOUR))
@@ -43,7 +43,7 @@ impl Hour {
 /// A marker: rows of a type in this partition expire in this hour.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ExpiryMarker {
-    pub(crate) hour: Hour,
+    pub(crate) hour: ExpiryHour,
     pub(crate) entity_type: String,
     pub(crate) table: String,
     pub(crate) partition_key: String,
@@ -98,7 +98,7 @@ impl StoredExpiryMarker {
         };
         let hour = row.partition_key().split('_').nth(1).and_then(|hour| hour.parse().ok());
         let marker = ExpiryMarker {
-            hour: Hour(hour.ok_or_else(damaged)?),
+            hour: ExpiryHour(hour.ok_or_else(damaged)?),
             entity_type: required_text(&row, "Type")?.to_owned(),
             table: required_text(&row, "Table")?.to_owned(),
             partition_key: required_text(&row, "Partition")?.to_owned(),
@@ -129,27 +129,27 @@ impl StoredExpiryMarker {
 }
 
 /// Returns the prefix of the PartitionKeys of an hour's markers.
-fn hour_key(Hour(hour): Hour) -> String {
+fn hour_key(ExpiryHour(hour): ExpiryHour) -> String {
     // Eight digits are enough until the year 9999.
     format!("{FORMAT}_{hour:08}")
 }
 
 /// Returns the filter for the markers of all hours before `hour`.
-pub(crate) fn expiry_markers_before(hour: Hour) -> Filter {
+pub(crate) fn expiry_markers_before(hour: ExpiryHour) -> Filter {
     let first = format!("{FORMAT}_");
     Filter::ge("PartitionKey", first) & Filter::lt("PartitionKey", hour_key(hour))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ExpiryMarker, Hour};
+    use super::{ExpiryHour, ExpiryMarker};
     use crate::{address::TableCase, edm::Ticks};
 
     #[test]
     fn the_rule_for_names_of_tables_tells_the_key_of_a_marker() {
         let key = |table: &str, case| {
             let (entity_type, partition_key) = ("Key".to_owned(), "don".to_owned());
-            let hour = Hour::hour_of(Ticks::UNIX_EPOCH);
+            let hour = ExpiryHour::hour_of(Ticks::UNIX_EPOCH);
             ExpiryMarker { hour, entity_type, table: table.to_owned(), partition_key }
                 .keys(16, case)
         };

@@ -243,8 +243,8 @@ impl StoredMessage {
             poison,
             receipts,
             codes: WorkAndConsentCodes {
-                code: code_of(&row, CODE)?,
-                consent: code_of(&row, CONSENT)?,
+                code: code_in_property(&row, CODE)?,
+                consent: code_in_property(&row, CONSENT)?,
             },
             sent: time("Sent")?,
             row,
@@ -363,7 +363,7 @@ impl StoredMessage {
     }
 
     /// Returns the operation that ends the lease without a failure.
-    pub(crate) fn release_operation(&self, etag: Option<ETag>) -> Result<Operation> {
+    pub(crate) fn release_lease_operation(&self, etag: Option<ETag>) -> Result<Operation> {
         self.merge_operation(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
     }
 
@@ -389,7 +389,7 @@ impl StoredMessage {
 
 /// Returns the code in a property, or `None` if the property is missing. Returns an empty code, which is never
 /// valid, if the property is not a Binary.
-pub(crate) fn code_of(row: &Row, property: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn code_in_property(row: &Row, property: &str) -> Result<Option<Vec<u8>>> {
     Ok(row.get(property)?.map(|value| match value {
         ValueRef::Binary(code) => code.to_vec(),
         // Not `None`: a code of another type must fail instead of passing for a message without a

@@ -19,8 +19,8 @@ pub(crate) mod message;
 pub(crate) use self::{
     claim_row::{
         ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, StoredClaim, WriterRun, claim_row_key,
-        insert_claim, is_claim_alive, mark_claim_dead, owner_of_copy, previous_owner,
-        reservation_row, reserve_existing, reserving_claim, row_with_written_etag,
+        id_of_reserving_claim, insert_claim, is_claim_alive, mark_claim_dead, owner_of_copy,
+        previous_owner, reservation_row, reserve_existing, row_with_written_etag,
     },
     converge::{CopyStep, plan_step_for_row},
     copy_address::{CopyAddress, ListAddress},
@@ -28,15 +28,15 @@ pub(crate) use self::{
         CopyChange, PlannedDirtyRow, StoredDirtyRow, dirty_row_key_of_primary, dirty_rows_of,
         insert_or_merge_dirty_row,
     },
-    expiry_marker::{EXPIRY, ExpiryMarker, Hour, StoredExpiryMarker, expiry_markers_before},
+    expiry_marker::{EXPIRY, ExpiryHour, ExpiryMarker, StoredExpiryMarker, expiry_markers_before},
     fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},
     hash::hash128,
     list_blob::{BlobList, list_blob_name, list_text_after},
     list_membership::{ListMembership, list_entry, list_entry_keys},
     message::{
         CODE, CODE_BYTES, MessageIdentity, StoredMessage, WorkAndConsentCodes, add_duration,
-        code_of, insert_arrival, insert_message, insert_receipt, insert_tombstone, is_tombstone,
-        message_row, receipt_row_key, receipts_json, truncate_error,
+        code_in_property, insert_arrival, insert_message, insert_receipt, insert_tombstone,
+        is_tombstone, message_row, receipt_row_key, receipts_json, truncate_error,
     },
     remote_copy::{
         CopyOwnership, OWNER_PROPERTIES, OWNER_TABLE, compare_owner_in_copy, copy_with_owner,

@@ -2,7 +2,7 @@
 
 use super::{
     guards::joined_etag,
-    layout::{PARTS, PartFinder, discriminator_property, version_of},
+    layout::{PARTS, PartFinder, discriminator_property, version_of_part},
 };
 use crate::{
     edm::{Ticks, ValueRef},
@@ -44,7 +44,7 @@ pub(crate) fn join_parts(
         if writer.is_some_and(|writer: &'static Schema| *part > writer.parts.len()) {
             continue;
         }
-        let version = version_of(schema, *part, row.get(discriminator)?);
+        let version = version_of_part(schema, *part, row.get(discriminator)?);
         let Some(version) = version else { return Ok(JoinedRow::Foreign(row.clone())) };
         let written_by: &'static Schema = writer.get_or_insert(version);
         if !version.is_same_type(written_by) {

@@ -32,7 +32,7 @@ pub(crate) fn row_key_of_part(row_key: &str, part: usize) -> Result<String> {
 }
 
 /// Returns whether the RowKey has the form of part 1's.
-pub(crate) fn is_first_key(row_key: &str) -> bool {
+pub(crate) fn is_key_of_first_part(row_key: &str) -> bool {
     row_key.ends_with(FIRST)
 }
 
@@ -72,7 +72,7 @@ impl PartFinder {
 }
 
 /// Returns the version that writes this type marker into part `part`, or `None` for a row of another type.
-pub(super) fn version_of(
+pub(super) fn version_of_part(
     schema: &'static Schema,
     part: usize,
     marker: Option<ValueRef<'_>>,

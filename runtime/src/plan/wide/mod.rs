@@ -16,12 +16,12 @@ pub(crate) use guards::join_part_answers;
 pub(crate) use join::{JoinedRow, join_parts};
 pub(crate) use key_bounds::{bounds_with_all_parts, condition_on_all_parts};
 pub(crate) use layout::{
-    is_first_key, maximum_parts_of_versions, may_have_older_layout, row_key_of_part,
+    is_key_of_first_part, maximum_parts_of_versions, may_have_older_layout, row_key_of_part,
 };
 pub(crate) use page::{PageItem, join_parts_in_page, part_as_entity_row};
 pub(crate) use selection::{
-    PartsRead, names_with_generation, part_numbers_to_read, parts_read, parts_with,
-    type_markers_of_parts,
+    WidePartsRead, choose_parts_to_read, names_with_generation, part_numbers_to_read,
+    parts_with_properties, type_markers_of_parts,
 };
 pub(crate) use split::{can_ignore_missing_parts, split_operation};
 pub(crate) use torn::{is_torn, join_torn, torn_error};

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::{
     join::{JoinedRow, join_parts},
     layout::{
-        discriminator_property, first_key_and_part_number, maximum_parts_of_versions, version_of,
+        discriminator_property, first_key_and_part_number, maximum_parts_of_versions,
+        version_of_part,
     },
     torn::torn_error,
 };
@@ -126,7 +127,7 @@ fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, S
         return None;
     }
     if let Ok(row) = row {
-        version_of(schema, part, row.get(discriminator_property(schema)).ok()?)?;
+        version_of_part(schema, part, row.get(discriminator_property(schema)).ok()?)?;
     }
     Some((partition_key.to_owned(), first, part))
 }

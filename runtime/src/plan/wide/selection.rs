@@ -13,7 +13,7 @@ const TIMESTAMP: &str = "Timestamp";
 
 /// Returns the parts that store the properties with these names. An undeclared property counts as one of part 1.
 /// Keys, the discriminator and `PARTS` add no part, because every part has them.
-pub(crate) fn parts_with(
+pub(crate) fn parts_with_properties(
     schema: &'static Schema,
     names: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> BTreeSet<usize> {
@@ -50,7 +50,7 @@ pub(crate) fn part_numbers_to_read(
 /// Returns the parts that store the properties that a read selects. The Timestamp adds no part, because every row
 /// has it.
 fn stored_parts(schema: &'static Schema, names: &[String]) -> BTreeSet<usize> {
-    parts_with(schema, names.iter().filter(|name| *name != TIMESTAMP))
+    parts_with_properties(schema, names.iter().filter(|name| *name != TIMESTAMP))
 }
 
 /// Returns the names and also `PARTS`, the property with the id of the last write of all parts. A reader with
@@ -61,7 +61,7 @@ pub(crate) fn names_with_generation(names: &[String]) -> Vec<String> {
 
 /// The rows that a query of a wide entity reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PartsRead {
+pub(crate) enum WidePartsRead {
     /// All parts of each entity, joined.
     All,
     /// Only the part with this number, of each entity.
@@ -76,11 +76,11 @@ pub(crate) enum PartsRead {
 ///
 /// Fails with `is_invalid`, the property and its part if the filter compares a property and the query reads other
 /// parts than the one that stores it, or if an older version may store it elsewhere.
-pub(crate) fn parts_read(
+pub(crate) fn choose_parts_to_read(
     schema: &'static Schema,
     select: Option<&[String]>,
     conditions: &[String],
-) -> Result<PartsRead> {
+) -> Result<WidePartsRead> {
     let mut parts = match select {
         Some(names) => stored_parts(schema, names),
         None => (1..=schema.parts.len()).collect(),
@@ -89,7 +89,7 @@ pub(crate) fn parts_read(
     if schema.can_expire() {
         parts.insert(1);
     }
-    let mut each = conditions.iter().map(|name| (name, parts_with(schema, [name])));
+    let mut each = conditions.iter().map(|name| (name, parts_with_properties(schema, [name])));
     let compared = each.find_map(|(name, parts)| parts.first().map(|part| (name, *part)));
     if let (Some((name, _)), Some(older)) = (compared, schema.older) {
         let message = format!(
@@ -99,10 +99,10 @@ pub(crate) fn parts_read(
         return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
     }
     if may_have_older_layout(schema) {
-        return Ok(PartsRead::All);
+        return Ok(WidePartsRead::All);
     }
     if let Some((name, part)) = compared {
-        parts.extend(parts_with(schema, conditions));
+        parts.extend(parts_with_properties(schema, conditions));
         if parts.len() > 1 {
             let entity = schema.entity;
             let message = match schema.can_expire() && part != 1 {
@@ -117,17 +117,20 @@ pub(crate) fn parts_read(
         }
     }
     Ok(match parts.len() {
-        0 => PartsRead::One(1),
-        1 => PartsRead::One(parts.first().copied().unwrap_or(1)),
-        _ => PartsRead::All,
+        0 => WidePartsRead::One(1),
+        1 => WidePartsRead::One(parts.first().copied().unwrap_or(1)),
+        _ => WidePartsRead::All,
     })
 }
 
 /// Returns the type markers of the parts that a query reads, in each version.
-pub(crate) fn type_markers_of_parts(schema: &'static Schema, read: PartsRead) -> Vec<&'static str> {
+pub(crate) fn type_markers_of_parts(
+    schema: &'static Schema,
+    read: WidePartsRead,
+) -> Vec<&'static str> {
     let of_version = |version: &'static Schema| match read {
-        PartsRead::All => version.parts,
-        PartsRead::One(part) => version.parts.get(part - 1..part).unwrap_or_default(),
+        WidePartsRead::All => version.parts,
+        WidePartsRead::One(part) => version.parts.get(part - 1..part).unwrap_or_default(),
     };
     schema.versions().flat_map(of_version).copied().collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{
     guards::{PartCondition, incomplete_etag_error, split_etag_by_part},
-    layout::{PARTS, PartFinder, discriminator_property, row_key_of_part, version_of},
+    layout::{PARTS, PartFinder, discriminator_property, row_key_of_part, version_of_part},
 };
 use crate::{
     batch::{Condition, Operation, Verb},
@@ -38,7 +38,8 @@ pub(crate) fn split_operation(
     let row = operation.row();
     let (partition_key, row_key) = row.keys();
     let located = |error: Error| error.at_keys(partition_key, row_key);
-    let schema = version_of(schema, 1, row.get(discriminator_property(schema))?).unwrap_or(schema);
+    let schema =
+        version_of_part(schema, 1, row.get(discriminator_property(schema))?).unwrap_or(schema);
     let guards = match operation.condition() {
         Some(Condition::Match(etag)) => Some(split_etag_by_part(schema, etag).map_err(located)?),
         _ => None,

@@ -3,7 +3,7 @@
 use super::{
     guards::MISSING,
     join::build_joined_row,
-    layout::{PARTS, discriminator_property, version_of},
+    layout::{PARTS, discriminator_property, version_of_part},
 };
 use crate::{
     edm::ValueRef,
@@ -31,7 +31,7 @@ pub(crate) fn join_torn(
     let mut writer = None;
     for (part, row) in parts {
         let Some(row) = row else { continue };
-        if let Some(version) = version_of(schema, *part, row.get(discriminator)?) {
+        if let Some(version) = version_of_part(schema, *part, row.get(discriminator)?) {
             writer.get_or_insert(version);
             rows.push((*part, row));
         }
@@ -58,7 +58,7 @@ pub(crate) fn join_torn(
     });
     let etag = etags.collect::<Vec<_>>().join(" ");
     let torn = torn.finish()?.inherit_encrypted_names_of(&joined);
-    Ok(Some(torn.with_etag(ETag::from(etag.as_str()).with_location(joined.location()))))
+    Ok(Some(torn.with_etag(ETag::from(etag.as_str()).with_read_location(joined.read_location()))))
 }
 
 /// Returns whether a joined row belongs to a torn entity, of which only some parts are stored.

@@ -11,7 +11,7 @@ use crate::{
     clock::SystemClock,
     error::Result,
     filter::Filter,
-    guard::Guards,
+    guard::ActiveGuards,
     page::{Continuation, PageLoop},
     queue::{
         Poison, ServerClock,
@@ -50,7 +50,7 @@ pub struct TableQueue {
     shards: u32,
     pub(crate) clock: Arc<ServerClock>,
     pub(crate) random: Arc<RandomSource>,
-    pub(crate) guards: Guards,
+    pub(crate) guards: ActiveGuards,
 }
 
 impl TableQueue {
@@ -58,7 +58,7 @@ impl TableQueue {
     pub fn new(backend: impl Backend, name: impl Into<String>) -> Self {
         let clock = Arc::new(ServerClock::new(Arc::new(SystemClock)));
         let random = RandomSource::default();
-        Self::new_with_clock(Arc::new(backend), name.into(), clock, random, Guards::default())
+        Self::new_with_clock(Arc::new(backend), name.into(), clock, random, ActiveGuards::default())
     }
 
     /// Names a queue that takes the time from `clock` and random numbers from `random`.
@@ -67,7 +67,7 @@ impl TableQueue {
         name: String,
         clock: Arc<ServerClock>,
         random: RandomSource,
-        guards: Guards,
+        guards: ActiveGuards,
     ) -> Self {
         Self { backend, name, shards: 1, clock, random: Arc::new(random), guards }
     }

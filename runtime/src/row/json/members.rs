@@ -107,7 +107,7 @@ impl<'a> EntityMembers<'a> {
     }
 
     /// Returns the first name that was given twice.
-    pub(crate) fn repeated(&self) -> Option<&str> {
+    pub(crate) fn repeated_name(&self) -> Option<&str> {
         self.repeated.as_deref()
     }
 

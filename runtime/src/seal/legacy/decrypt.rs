@@ -5,7 +5,9 @@ use zeroize::Zeroizing;
 use super::{
     cipher,
     keys::LegacyKeys,
-    metadata::{METADATA_PROPERTY, Metadata, NAMES_PROPERTY, WrappedKey, legacy_decrypt_error},
+    metadata::{
+        LegacyMetadata, METADATA_PROPERTY, NAMES_PROPERTY, WrappedKey, legacy_decrypt_error,
+    },
 };
 use crate::{
     edm::ValueRef,
@@ -29,7 +31,7 @@ pub fn is_legacy(row: &Row) -> Result<bool> {
 ///
 /// `is_decrypt` if the row is not encrypted by the legacy protocol.
 pub fn wrapped_key_of(row: &Row) -> Result<WrappedKey> {
-    Ok(Metadata::read_metadata(row).map_err(|error| name_row(row, error))?.wrapped)
+    Ok(LegacyMetadata::read_metadata(row).map_err(|error| name_row(row, error))?.wrapped)
 }
 
 /// Decrypts a row: its encrypted properties become text, and the two metadata properties of the protocol
@@ -41,7 +43,7 @@ pub fn wrapped_key_of(row: &Row) -> Result<WrappedKey> {
 /// if it cannot be decrypted; `is_key_unavailable` if `keys` does not have the wrapping key.
 pub async fn decrypt_row(keys: &LegacyKeys, row: &Row) -> Result<Row> {
     let decrypt = async {
-        let metadata = Metadata::read_metadata(row)?;
+        let metadata = LegacyMetadata::read_metadata(row)?;
         let key = keys.unwrap_content_key(&metadata.wrapped).await?;
         decrypt_under(&key, &metadata, row)
     };
@@ -54,7 +56,7 @@ pub async fn decrypt_row(keys: &LegacyKeys, row: &Row) -> Result<Row> {
 ///
 /// `is_decrypt` if the row is not encrypted by the legacy protocol or cannot be decrypted.
 pub fn decrypt_row_with(content_key: &[u8; 32], row: &Row) -> Result<Row> {
-    Metadata::read_metadata(row)
+    LegacyMetadata::read_metadata(row)
         .and_then(|metadata| decrypt_under(content_key, &metadata, row))
         .map_err(|error| name_row(row, error))
 }
@@ -63,7 +65,7 @@ fn name_row(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
 }
 
-fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> {
+fn decrypt_under(key: &[u8; 32], metadata: &LegacyMetadata, row: &Row) -> Result<Row> {
     let names = encrypted_names(key, metadata, row)?;
     let mut plain = Row::build(row.partition_key(), row.row_key());
     let mut failed = false;
@@ -103,7 +105,7 @@ fn decrypt_under(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Row> 
 }
 
 /// Decrypts the list of the names of the encrypted properties.
-fn encrypted_names(key: &[u8; 32], metadata: &Metadata, row: &Row) -> Result<Vec<String>> {
+fn encrypted_names(key: &[u8; 32], metadata: &LegacyMetadata, row: &Row) -> Result<Vec<String>> {
     let list: Zeroizing<Vec<u8>> = match row.get(NAMES_PROPERTY)? {
         Some(ValueRef::Binary(bytes)) => {
             cipher::decrypt(key, &metadata.property_iv(row, NAMES_PROPERTY), bytes)

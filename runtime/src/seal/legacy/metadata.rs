@@ -29,7 +29,7 @@ pub struct WrappedKey {
 }
 
 /// The decoded metadata of a row.
-pub(super) struct Metadata {
+pub(super) struct LegacyMetadata {
     pub(super) wrapped: WrappedKey,
     pub(super) is_java: bool,
     iv: [u8; 16],
@@ -66,7 +66,7 @@ struct KeyWrappingMetadata {
     encryption_library: Option<String>,
 }
 
-impl Metadata {
+impl LegacyMetadata {
     /// Reads the metadata property of a row. Fails if the property is missing or malformed, or names another
     /// protocol than `1.0` with `AES_CBC_256`.
     pub(super) fn read_metadata(row: &Row) -> Result<Self> {

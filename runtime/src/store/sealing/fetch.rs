@@ -18,7 +18,7 @@ use crate::{
 
 /// The data keys of one page, by scope and key id. If a key is not available, the rows that need it fail, not the page.
 #[derive(Debug, Default)]
-pub(crate) struct PageKeys {
+pub(crate) struct PageDataKeys {
     scopes: Vec<KeyScope>,
     /// The position of each scope in `scopes`.
     scope_positions: HashMap<KeyScope, usize>,
@@ -38,7 +38,7 @@ const FETCHES_AT_ONCE: usize = 16;
 /// key store.
 pub(super) const MAX_FAILURES: usize = 32;
 
-impl PageKeys {
+impl PageDataKeys {
     /// Returns the position in `scopes` of the scope whose keys a partition uses. Adds the scope if it is new. Returns
     /// `None` for a client without keys.
     fn scope_position(&mut self, sealer: &RowSealer, partition_key: &str) -> Option<usize> {
@@ -57,7 +57,7 @@ impl PageKeys {
     }
 
     /// Adds the keys that a row needs to the keys to fetch.
-    pub(crate) fn add_row(&mut self, sealer: &RowSealer, row: &Row) -> Result<()> {
+    pub(crate) fn add_keys_of_row(&mut self, sealer: &RowSealer, row: &Row) -> Result<()> {
         let mut scope = None;
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {

@@ -13,13 +13,13 @@ use crate::{
 };
 
 /// The index keys that one page of rows needs, cached by scope and key version. Version `None` means the key in use.
-pub(crate) struct IndexKeys<'v> {
+pub(crate) struct PageTokenKeys<'v> {
     sealer: &'v RowSealer,
     known: HashMap<(KeyScope, Option<u32>), Result<Arc<IndexKey>>>,
     failures: usize,
 }
 
-impl<'v> IndexKeys<'v> {
+impl<'v> PageTokenKeys<'v> {
     pub(crate) fn new(sealer: &'v RowSealer) -> Self {
         Self { sealer, known: HashMap::new(), failures: 0 }
     }
@@ -60,7 +60,7 @@ impl<'v> IndexKeys<'v> {
                 .and_then(|(_, t)| token_version(t))
         });
         let Some(spare) = first else { return Ok(()) };
-        let scope = self.sealer.token_scope(family, row.partition_key());
+        let scope = self.sealer.blind_token_scope(family, row.partition_key());
         let current = self.index_key_of_scope(&scope, None).await?;
         let mut refused = None;
         // The token only contains two bits of the version, which may mean an earlier or the next key.

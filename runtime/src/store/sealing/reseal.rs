@@ -63,7 +63,7 @@ impl RowSealer {
         let key = keys.primary(&keys.scope_of(stored.partition_key())).await?;
         let declared = sealing_of_row(schema, kept_version);
         let has_tokens = declared.columns.iter().any(|column| column.companion.is_some());
-        let scope = self.token_scope(family, stored.partition_key());
+        let scope = self.blind_token_scope(family, stored.partition_key());
         let index = if has_tokens { Some(self.fetch_index_key(&scope, None).await?) } else { None };
         let chosen = |name: &str| {
             !is_token_or_seal(name, Some(&declared))

@@ -12,9 +12,9 @@ use crate::{
     entity::SEAL,
     error::{Error, ErrorKind, Result},
     key::Family,
-    plan::{StoredAs, TOKEN_CHARACTER_BITS, TokenMaker, token_scope},
+    plan::{StoredAs, TOKEN_CHARACTER_BITS, TokenMaker, blind_token_scope},
     row::{Row, RowBuilder, property_name_from_utf8},
-    seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
+    seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_to_seal},
 };
 
 impl RowSealer {
@@ -96,10 +96,10 @@ impl RowSealer {
     }
 
     /// Returns the scope whose index key makes the blind tokens of a row.
-    pub(crate) fn token_scope(&self, family: &Family, partition_key: &str) -> KeyScope {
+    pub(crate) fn blind_token_scope(&self, family: &Family, partition_key: &str) -> KeyScope {
         let keys = self.keys.as_ref();
         keys.map_or_else(KeyScope::default_scope, |keys| {
-            token_scope(&**keys, family, partition_key)
+            blind_token_scope(&**keys, family, partition_key)
         })
     }
 
@@ -137,7 +137,7 @@ impl RowSealer {
     /// declared type.
     fn token_scope_of_operation(&self, to_seal: &OperationToSeal) -> Option<KeyScope> {
         let (_, family) = to_seal.stored_as.type_and_family()?;
-        Some(self.token_scope(family, to_seal.operation.row().partition_key()))
+        Some(self.blind_token_scope(family, to_seal.operation.row().partition_key()))
     }
 
     /// Refuses plain bytes that begin like an encrypted value, because they could not be read back.
@@ -199,7 +199,7 @@ impl TransactionSealer<'_> {
         }
         // The seal covers every other property, so it is made last.
         let whole = out.clone().finish()?;
-        let seal = self.key.seal(&place(SEAL), &properties_of(&whole)?)?;
+        let seal = self.key.seal(&place(SEAL), &properties_to_seal(&whole)?)?;
         out.put(SEAL, ValueRef::Binary(&seal));
         out.finish()
     }

@@ -2,8 +2,8 @@
 
 use super::{
     PlaintextPolicy, RowSealer,
-    fetch::PageKeys,
-    index::IndexKeys,
+    fetch::PageDataKeys,
+    index::PageTokenKeys,
     no_keys_error,
     open::{ReadAs, RowTypeForReader, TypeSealing},
     plain_pieces::with_hashes_of_plain_pieces,
@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result, SealFault},
     key::Family,
     row::{Row, property_name_from_utf8},
-    seal::{ValueBinding, is_envelope, key_id_of, properties_of, seal_key_id_of},
+    seal::{ValueBinding, is_envelope, key_id_of, properties_to_seal, seal_key_id_of},
 };
 
 impl RowSealer {
@@ -34,14 +34,14 @@ impl RowSealer {
             return rows;
         }
         let types = read_as.sealing_of_each_type();
-        let mut keys = PageKeys::default();
+        let mut keys = PageDataKeys::default();
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
             let what = row.as_ref().map_err(Error::clone).and_then(|row| {
                 let what = read_as.row_type_and_family(row)?;
                 if !matches!(what, RowTypeForReader::Foreign) {
                     // Collected over the page: rows with the same key share a request.
-                    keys.add_row(self, row)?;
+                    keys.add_keys_of_row(self, row)?;
                 }
                 Ok(what)
             });
@@ -49,7 +49,7 @@ impl RowSealer {
         }
         keys.fetch_keys(self).await;
         let page = PageOpener { sealer: self, table, types: &types, keys: &keys, select };
-        let mut index = IndexKeys::new(self);
+        let mut index = PageTokenKeys::new(self);
         let mut opened = Vec::with_capacity(rows.len());
         for (row, known) in rows.into_iter().zip(known) {
             let row = match row {
@@ -89,7 +89,7 @@ struct PageOpener<'p> {
     sealer: &'p RowSealer,
     table: &'p str,
     types: &'p [TypeSealing],
-    keys: &'p PageKeys,
+    keys: &'p PageDataKeys,
     select: Option<&'p [String]>,
 }
 
@@ -163,7 +163,7 @@ impl PageOpener<'_> {
         };
         let key = self.keys.fetched_key(row.partition_key(), id)?;
         let of = DeclaredRow { declared: Some(declared), family };
-        key.verify_seal(&self.place(of, row, SEAL), &properties_of(row)?, seal)
+        key.verify_seal(&self.place(of, row, SEAL), &properties_to_seal(row)?, seal)
     }
 
     /// Refuses a plain value of a property that is declared encrypted, and a row that lacks a hidden absence,

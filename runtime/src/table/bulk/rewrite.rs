@@ -65,7 +65,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             Ok(()) => T::replacement(&stored).map(|change| change.0),
             Err(reason) => {
                 let what = format!("the change of `{}`", stored.type_name());
-                Err(Error::rejected(&what, reason)
+                Err(Error::rejected_by_user_code(&what, reason)
                     .at_keys(stored.partition_key(), stored.row_key()))
             }
         }

@@ -60,7 +60,7 @@ pub(in super::super) fn open(
         table,
         service,
         pipeline: azure_storage::clients::new_pipeline_from_options(options, credentials),
-        url: endpoint.parsed()?,
+        url: endpoint.to_url()?,
     }))
 }
 

@@ -13,7 +13,7 @@ use super::super::{
     credential::Credential,
     endpoint::Endpoint,
     options::{AzureOptions, Carrier},
-    tokens::{Token, TokenCache, TokenSource},
+    tokens::{AccessToken, AccessTokenCache, AccessTokenSource},
 };
 use crate::{
     backend::BoxFuture,
@@ -76,11 +76,11 @@ fn credential_of(credentials: &StorageCredentialsInner) -> Result<Credential> {
             Credential::sas(&Zeroizing::new(query.join("&")))
         }
         StorageCredentialsInner::BearerToken(token) => {
-            Ok(Credential::Token(TokenCache::new(Arc::new(OneToken(token.clone())))))
+            Ok(Credential::Token(AccessTokenCache::new(Arc::new(OneToken(token.clone())))))
         }
         StorageCredentialsInner::TokenCredential(source) => {
             let source = OldCredential(Arc::clone(source));
-            Ok(Credential::Token(TokenCache::new(Arc::new(source))))
+            Ok(Credential::Token(AccessTokenCache::new(Arc::new(source))))
         }
         StorageCredentialsInner::Anonymous => {
             let message = "anonymous credentials open no table; give a key, a SAS or a token";
@@ -92,22 +92,22 @@ fn credential_of(credentials: &StorageCredentialsInner) -> Result<Credential> {
 /// A token that the program renews itself.
 struct OneToken(Secret);
 
-impl TokenSource for OneToken {
-    fn fetch_token<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Token, BoxError>> {
+impl AccessTokenSource for OneToken {
+    fn fetch_token<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<AccessToken, BoxError>> {
         let secret = Arc::new(Zeroizing::new(self.0.secret().to_owned()));
-        Box::pin(async { Ok(Token { secret, expires: Ticks::MAX }) })
+        Box::pin(async { Ok(AccessToken { secret, expires: Ticks::MAX }) })
     }
 }
 
 /// A credential of `azure_core` 0.21.
 struct OldCredential(Arc<dyn TokenCredential>);
 
-impl TokenSource for OldCredential {
-    fn fetch_token<'a>(&'a self, scope: &'a str) -> BoxFuture<'a, Result<Token, BoxError>> {
+impl AccessTokenSource for OldCredential {
+    fn fetch_token<'a>(&'a self, scope: &'a str) -> BoxFuture<'a, Result<AccessToken, BoxError>> {
         Box::pin(async move {
             let token = self.0.get_token(&[scope]).await?;
             let secret = Arc::new(Zeroizing::new(token.token.secret().to_owned()));
-            Ok(Token { secret, expires: Ticks::try_from(token.expires_on)? })
+            Ok(AccessToken { secret, expires: Ticks::try_from(token.expires_on)? })
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::{
 
 /// The outcome of a failed request as implied by its error, from certain to doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Failure {
+pub(super) enum FailureCertainty {
     /// The service refused the request, and would refuse it again.
     Refused,
     /// The request was certainly not carried out, and can be repeated.
@@ -19,7 +19,7 @@ pub(super) enum Failure {
     Unknown,
 }
 
-impl Failure {
+impl FailureCertainty {
     /// Classifies the error of a write.
     pub(super) fn of_write(error: &Error) -> Self {
         let code = error.service_code();

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    failure::Failure,
+    failure::FailureCertainty,
     operation_id::{self, OperationId},
     policy::{RetryBudget, RetryPolicy, RetryState},
     verdict::{WriteVerdict, judge_write_from_rows},
@@ -50,7 +50,7 @@ pub struct Retry {
 /// Returns whether a read that failed with this error may succeed later, or elsewhere.
 #[cfg(feature = "azure-wire")]
 pub(in crate::backend) fn is_read_worth_repeating(error: &Error) -> bool {
-    Failure::is_read_worth_repeating(error)
+    FailureCertainty::is_read_worth_repeating(error)
 }
 
 impl Retry {
@@ -77,7 +77,7 @@ impl Retry {
                     self.budget.refund_tenth_of_retry();
                     return Ok(answer);
                 }
-                Err(error) if Failure::is_read_worth_repeating(&error) => {
+                Err(error) if FailureCertainty::is_read_worth_repeating(&error) => {
                     if !attempts.wait_for_next_attempt(&error).await {
                         return Err(error);
                     }
@@ -115,12 +115,13 @@ impl Retry {
                 (batch, id) = (Cow::Borrowed(given), None);
                 continue;
             }
-            let failure = Failure::of_write(&error);
-            if matches!(failure, Failure::Throttled | Failure::Unknown) {
+            let failure = FailureCertainty::of_write(&error);
+            if matches!(failure, FailureCertainty::Throttled | FailureCertainty::Unknown) {
                 doubt = doubt.max(Some(failure));
             }
             // Wait before the rows are read: a write whose answer was lost may still be on its way.
-            let more = failure != Failure::Refused && attempts.wait_for_next_attempt(&error).await;
+            let more = failure != FailureCertainty::Refused
+                && attempts.wait_for_next_attempt(&error).await;
             let Some(doubt) = doubt else {
                 if more {
                     count_request_retry(batch.table());
@@ -138,7 +139,7 @@ impl Retry {
                 // write is sent for the first time here, and not a second time over the changes of
                 // others.
                 Ok(WriteVerdict::Unclear { unguarded: true, .. })
-                    if more && doubt == Failure::Throttled => {}
+                    if more && doubt == FailureCertainty::Throttled => {}
                 verdict => {
                     let error = match verdict {
                         Ok(verdict) => final_error(&batch, &verdict, failure, doubt, error),
@@ -177,14 +178,16 @@ impl Retry {
         let mut attempts = self.new_state();
         loop {
             let Err(error) = request().await else { return Ok(()) };
-            let failure = Failure::of_write(&error);
-            let more = failure != Failure::Refused && attempts.wait_for_next_attempt(&error).await;
-            let in_doubt = matches!(failure, Failure::Throttled | Failure::Unknown);
+            let failure = FailureCertainty::of_write(&error);
+            let more = failure != FailureCertainty::Refused
+                && attempts.wait_for_next_attempt(&error).await;
+            let in_doubt =
+                matches!(failure, FailureCertainty::Throttled | FailureCertainty::Unknown);
             // If the state cannot be read either, the error of the write says more.
             if in_doubt && self.retry_read("", &holds).await.is_ok_and(|holds| holds) {
                 return Ok(());
             }
-            if !more || failure == Failure::Unknown {
+            if !more || failure == FailureCertainty::Unknown {
                 return Err(error);
             }
         }
@@ -226,9 +229,10 @@ impl Retry {
             if in_doubt && error.service_code() == Some(&done) {
                 return Ok(TableNames::default());
             }
-            let failure = Failure::of_write(&error);
-            in_doubt |= matches!(failure, Failure::Throttled | Failure::Unknown);
-            if failure == Failure::Refused || !attempts.wait_for_next_attempt(&error).await {
+            let failure = FailureCertainty::of_write(&error);
+            in_doubt |= matches!(failure, FailureCertainty::Throttled | FailureCertainty::Unknown);
+            if failure == FailureCertainty::Refused || !attempts.wait_for_next_attempt(&error).await
+            {
                 return Err(error);
             }
             if let TableRequest::Create(name) | TableRequest::Delete(name) = request {
@@ -244,16 +248,16 @@ impl Retry {
 fn final_error(
     batch: &Batch,
     verdict: &WriteVerdict,
-    last: Failure,
-    doubt: Failure,
+    last: FailureCertainty,
+    doubt: FailureCertainty,
     error: Error,
 ) -> Error {
     match verdict {
         // The write was refused while the row was still unchanged, so no earlier attempt succeeded.
-        WriteVerdict::Repeatable { certain: true } if last == Failure::Refused => error,
+        WriteVerdict::Repeatable { certain: true } if last == FailureCertainty::Refused => error,
         // The service only said "too busy", and the rows show no trace of the write.
         WriteVerdict::Repeatable { .. }
-            if last != Failure::Refused && doubt == Failure::Throttled =>
+            if last != FailureCertainty::Refused && doubt == FailureCertainty::Throttled =>
         {
             error
         }
