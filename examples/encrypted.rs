@@ -34,13 +34,13 @@ fn patient(id: u32, ssn: &str, insurer: &str) -> Patient {
     }
 }
 
-/// Builds the keys of a clinic: a data key encrypts values, an index key makes tokens. Each clinic is a
-/// scope (a group of partitions) with data keys of its own; one index key serves all.
+/// Builds the keys of a clinic: a data key encrypts values, a blind token key makes tokens. Each clinic is a
+/// scope (a group of partitions) with data keys of its own; one blind token key serves all.
 fn keys(primary: &RootKey, earlier: Option<&RootKey>) -> Result<Keyring, Error> {
     let north = KeyScope::named("north");
     let mut keys = Keyring::builder()
         .primary(&north, primary)
-        .index(&KeyScope::default_scope(), 1, &RootKey::from_bytes([9; 32]))
+        .blind_token_key(&KeyScope::default_scope(), 1, &RootKey::from_bytes([9; 32]))
         .scopes(KeyScope::named);
     if let Some(earlier) = earlier {
         keys = keys.decrypt_only(&north, earlier);

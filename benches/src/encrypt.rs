@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use entable::{
-    DataKey, IndexKey, Keyring, RootKey, Row, ValueRef, backend::Memory, prelude::*,
+    BlindTokenKey, DataKey, Keyring, RootKey, Row, ValueRef, backend::Memory, prelude::*,
     seal::ValueBinding,
 };
 use serde::{Deserialize, Serialize};
@@ -211,7 +211,7 @@ fn row(key: &DataKey, number: u32, text: &str) -> Row {
 /// Measures the parts that explain the ratio, and the price of other verbs.
 fn parts() {
     let key = DataKey::from_root(&RootKey::from_bytes([1; 32]));
-    let index = IndexKey::from_root(&RootKey::from_bytes([2; 32]), 1);
+    let index = BlindTokenKey::from_root(&RootKey::from_bytes([2; 32]), 1);
     let text = "x".repeat(BYTES);
     let sealed = key.encrypt(&PLACE, Some(ValueRef::String(&text)), 0).unwrap();
     let properties: Vec<_> = ["A", "B", "C", "D", "E", "F", "G", "H"]

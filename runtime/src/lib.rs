@@ -271,7 +271,8 @@ pub use object_store;
 #[doc(hidden)]
 pub use crate::guard::{Guard, Mutation};
 pub use crate::seal::{
-    CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
+    BlindTokenKey, CachedKeys, DataKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder,
+    RootKey,
 };
 pub use crate::{
     access::{CostClass, Keys},

@@ -355,7 +355,8 @@ async fn keys_without_their_tokens_are_not_signed() {
 
     // What the message says to write is signed.
     let (scope, root) = (KeyScope::default_scope(), |byte| RootKey::from_bytes([byte; 32]));
-    let keys = Keyring::builder().primary(&scope, &root(7)).index(&scope, 1, &root(8)).build();
+    let keys =
+        Keyring::builder().primary(&scope, &root(7)).blind_token_key(&scope, 1, &root(8)).build();
     let client = Client::builder().backend(Memory::new()).keys(keys.unwrap()).build().unwrap();
     let patients = client.table::<Patient>();
     patients.create().await.unwrap();

@@ -35,7 +35,7 @@ struct City {
 
 fn keyring(secret: u8) -> Keyring {
     let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([secret; 32]));
-    Keyring::builder().primary(&scope, &root).index(&scope, 1, &root).build().unwrap()
+    Keyring::builder().primary(&scope, &root).blind_token_key(&scope, 1, &root).build().unwrap()
 }
 
 /// Two entities in each list.
@@ -96,7 +96,7 @@ async fn a_negated_condition_on_an_encrypted_value_is_part_of_the_query() -> Tes
 
 #[tokio::test]
 async fn a_cursor_does_not_show_an_encrypted_value() -> TestResult {
-    // Another store has another index key: an attacker cannot compute the number of a guessed value.
+    // Another store has another blind token key: an attacker cannot compute the number of a guessed value.
     let cursors = async |secret: u8| {
         let keys = keyring(secret);
         let client = Client::builder().backend(Memory::new()).keys(keys).build()?;

@@ -10,8 +10,8 @@ use std::{
 };
 
 use entable::{
-    Authenticity, Batch, ClientBuilder, Condition, DataKey, DynamicTable, Guard, IndexKey, KeyId,
-    KeyProvider, KeyScope, Keyring, Operation, OutboxOptions, Poisoned, Row, SealFault,
+    Authenticity, Batch, BlindTokenKey, ClientBuilder, Condition, DataKey, DynamicTable, Guard,
+    KeyId, KeyProvider, KeyScope, Keyring, Operation, OutboxOptions, Poisoned, Row, SealFault,
     SteppedClock, Ticks, WorkAuthenticity, Worker, WorkerStats, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, ReadRequest, Rows, ScanRequest, TableNames,
@@ -990,7 +990,11 @@ impl KeyProvider for Down {
         no_answer()
     }
 
-    fn index<'a>(&'a self, _: &'a KeyScope, _: Option<u32>) -> KeyFuture<'a, Arc<IndexKey>> {
+    fn fetch_blind_token_key<'a>(
+        &'a self,
+        _: &'a KeyScope,
+        _: Option<u32>,
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
         no_answer()
     }
 }

@@ -58,10 +58,10 @@ pub(crate) fn key(byte: u8) -> DataKey {
     DataKey::from_root(&root(byte))
 }
 
-/// Keys with that one as the primary, and an index key.
+/// Keys with that one as the primary, and a blind token key.
 pub(crate) fn ring(primary: u8) -> KeyringBuilder {
     let scope = KeyScope::default_scope();
-    Keyring::builder().primary(&scope, &root(primary)).index(&scope, 1, &root(100))
+    Keyring::builder().primary(&scope, &root(primary)).blind_token_key(&scope, 1, &root(100))
 }
 
 pub(crate) fn keyring(primary: u8) -> Keyring {

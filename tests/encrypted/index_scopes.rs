@@ -1,4 +1,4 @@
-//! Tests index keys of scopes: blind tokens that only the holder of a tenant's own key can make.
+//! Tests blind token keys of scopes: blind tokens that only the holder of a tenant's own key can make.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,8 @@ use std::{
 };
 
 use entable::{
-    Clock, DataKey, IndexKey, KeyProvider, KeyScope, Keyring, Row, SteppedClock, Ticks, ValueRef,
+    BlindTokenKey, Clock, DataKey, KeyProvider, KeyScope, Keyring, Row, SteppedClock, Ticks,
+    ValueRef,
     backend::{Memory, ScanRequest},
     batch::Operation,
     prelude::*,
@@ -76,7 +77,7 @@ fn scope_of(partition_key: &str) -> KeyScope {
     }
 }
 
-/// Data keys 1 to 6 and index keys 101 to 105; the scope `t-n` has no index key.
+/// Data keys 1 to 6 and blind token keys 101 to 105; the scope `t-n` has no blind token key.
 fn keys(shredded: Option<&str>) -> Keyring {
     let mut keys = Keyring::builder();
     for (at, name) in ["default", "t-a", "t-b", "c-x", "c-y", "t-n"].into_iter().enumerate() {
@@ -86,10 +87,10 @@ fn keys(shredded: Option<&str>) -> Keyring {
         let (scope, at) = (KeyScope::named(name), at as u8 + 1);
         keys = keys.primary(&scope, &root(at));
         if name != "t-n" {
-            keys = keys.index(&scope, 1, &root(100 + at));
+            keys = keys.blind_token_key(&scope, 1, &root(100 + at));
         }
     }
-    keys.build().unwrap().with_scopes(scope_of).with_index_scopes()
+    keys.build().unwrap().with_scopes(scope_of).with_blind_token_scopes()
 }
 
 async fn people(keys: impl KeyProvider) -> Table<Person> {
@@ -118,7 +119,7 @@ async fn settle(table: &Table<Person>) {
 }
 
 fn token(index: u8, field: &str, value: ValueRef<'_>) -> String {
-    IndexKey::from_root(&root(index), 1).token("People", field, value)
+    BlindTokenKey::from_root(&root(index), 1).token("People", field, value)
 }
 
 fn by_ssn(tenant: &str) -> Point<Person, entable::entity::FullCopy> {
@@ -154,7 +155,7 @@ async fn each_row_has_the_tokens_of_its_own_partitions_scope() {
         (wanted[1].clone(), 103),
         (wanted[6].clone(), 101),
     ] {
-        let index = IndexKey::from_root(&root(index), 1);
+        let index = BlindTokenKey::from_root(&root(index), 1);
         let short = index.short_token("People", "Phone", ValueRef::String("555"), 40);
         assert_eq!(value(&rows[&key], "PhoneBlind"), Some(short.into()), "{key:?}");
     }
@@ -293,9 +294,9 @@ async fn what_has_expired_is_replaced_and_swept_in_every_scope() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// A scope without an index key gets none of the default scope.
+/// A scope without a blind token key gets none of the default scope.
 #[tokio::test]
-async fn a_scope_without_an_index_key_makes_no_tokens() {
+async fn a_scope_without_a_blind_token_key_makes_no_tokens() {
     let people = people(keys(None)).await;
     let error = people.insert(&person("t-n", 1)).await.unwrap_err();
     assert!(error.is_key_unavailable() && error.to_string().contains("`t-n`"), "{error}");
@@ -415,7 +416,7 @@ async fn queries_by_tokens_find_nothing_in_a_shredded_scope() {
     assert!(error.is_decrypt() || error.is_key_unavailable(), "{error}");
 }
 
-/// A move to another tenant needs the index keys of both, and of the scopes of copies elsewhere.
+/// A move to another tenant needs the blind token keys of both, and of the scopes of copies elsewhere.
 #[tokio::test(start_paused = true)]
 async fn a_move_makes_the_tokens_of_the_scope_that_it_goes_to() {
     let people = people(keys(None)).await;
@@ -487,7 +488,7 @@ async fn a_list_of_several_scopes_goes_on_with_the_others() {
     assert!(error.is_decrypt() || error.is_key_unavailable(), "{error}");
 }
 
-/// A key store that is down, and a default scope without an index key, hide nothing.
+/// A key store that is down, and a default scope without a blind token key, hide nothing.
 #[tokio::test]
 async fn only_keys_that_are_gone_for_good_hide_rows() {
     #[derive(Debug)]
@@ -506,14 +507,18 @@ async fn only_keys_that_are_gone_for_good_hide_rows() {
         fn get<'a>(&'a self, _: &'a KeyScope, _: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
             down()
         }
-        fn index<'a>(&'a self, _: &'a KeyScope, _: Option<u32>) -> KeyFuture<'a, Arc<IndexKey>> {
+        fn fetch_blind_token_key<'a>(
+            &'a self,
+            _: &'a KeyScope,
+            _: Option<u32>,
+        ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
             down()
         }
-        fn has_index_scopes(&self) -> bool {
+        fn has_blind_token_scopes(&self) -> bool {
             true
         }
-        fn index_scope(&self, partition_key: &str) -> KeyScope {
-            self.0.index_scope(partition_key)
+        fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
+            self.0.blind_token_scope(partition_key)
         }
     }
     let people = people(keys(None)).await;
@@ -527,7 +532,7 @@ async fn only_keys_that_are_gone_for_good_hide_rows() {
 
     let default = KeyScope::default_scope();
     let keys = Keyring::builder().primary(&default, &root(1)).build().unwrap();
-    let without = again(&people, keys.with_scopes(scope_of).with_index_scopes());
+    let without = again(&people, keys.with_scopes(scope_of).with_blind_token_scopes());
     let by_email = || Person::by_email().email("1@t-a");
     assert!(without.get(by_email()).await.unwrap_err().is_key_unavailable());
     assert!(without.query(by_email()).collect().await.unwrap_err().is_key_unavailable());
@@ -536,15 +541,19 @@ async fn only_keys_that_are_gone_for_good_hide_rows() {
 
 /// The roll-out: the default scope's key first, as one that other programs use.
 #[tokio::test(start_paused = true)]
-async fn a_scope_gets_an_index_key_of_its_own_as_by_any_change_of_key() {
+async fn a_scope_gets_a_blind_token_key_of_its_own_as_by_any_change_of_key() {
     let shared = |current: u32| {
         let mut keys = Keyring::builder();
         for (at, name) in ["default", "t-a", "c-x"].into_iter().enumerate() {
             let scope = KeyScope::named(name);
             keys = keys.primary(&scope, &root(at as u8 + 1));
             keys = match (name, current) {
-                ("default", _) | (_, 1) => keys.index(&scope, 1, &root(101)),
-                _ => keys.index_only(&scope, 1, &root(101)).index(&scope, 2, &root(150 + at as u8)),
+                ("default", _) | (_, 1) => keys.blind_token_key(&scope, 1, &root(101)),
+                _ => keys.blind_token_key_for_lookups(&scope, 1, &root(101)).blind_token_key(
+                    &scope,
+                    2,
+                    &root(150 + at as u8),
+                ),
             };
         }
         keys.build().unwrap().with_scopes(scope_of)
@@ -553,9 +562,9 @@ async fn a_scope_gets_an_index_key_of_its_own_as_by_any_change_of_key() {
     people.insert(&person("t-a", 1)).await.unwrap();
     settle(&people).await;
     // Switched on, every token is as it was.
-    let on = again(&people, shared(1).with_index_scopes());
+    let on = again(&people, shared(1).with_blind_token_scopes());
     assert!(on.check().await.unwrap().is_clean());
-    let own = again(&people, shared(2).with_index_scopes());
+    let own = again(&people, shared(2).with_blind_token_scopes());
     let report = own.check().await.unwrap();
     assert!(!report.is_clean());
     report.repair().await.unwrap();
@@ -574,7 +583,7 @@ struct Counting {
     keys: Keyring,
     scoped: bool,
     asked: Arc<AtomicUsize>,
-    /// The questions for index keys alone.
+    /// The questions for blind token keys alone.
     asked_for_index: Arc<AtomicUsize>,
 }
 
@@ -593,19 +602,23 @@ impl KeyProvider for Counting {
         self.keys.get(scope, id)
     }
 
-    fn index<'a>(&'a self, scope: &'a KeyScope, v: Option<u32>) -> KeyFuture<'a, Arc<IndexKey>> {
+    fn fetch_blind_token_key<'a>(
+        &'a self,
+        scope: &'a KeyScope,
+        v: Option<u32>,
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.asked_for_index.fetch_add(1, Ordering::Relaxed);
-        self.keys.index(scope, v)
+        self.keys.fetch_blind_token_key(scope, v)
     }
 
-    fn has_index_scopes(&self) -> bool {
+    fn has_blind_token_scopes(&self) -> bool {
         self.scoped
     }
 
-    fn index_scope(&self, partition_key: &str) -> KeyScope {
+    fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
         assert!(self.scoped, "asked without having said that scopes have keys");
-        self.keys.index_scope(partition_key)
+        self.keys.blind_token_scope(partition_key)
     }
 }
 
@@ -647,7 +660,7 @@ struct Bill {
     iban: String,
 }
 
-/// The token in the condition is the one thing for which a deletion needs an index key.
+/// The token in the condition is the one thing for which a deletion needs a blind token key.
 #[tokio::test]
 async fn a_deletion_of_many_pages_asks_for_the_key_of_its_condition_once() {
     let asked: Arc<AtomicUsize> = Arc::default();

@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use entable::{
-    DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, PlaintextPolicy, SealFault,
+    BlindTokenKey, DataKey, KeyId, KeyProvider, KeyScope, Keyring, PlaintextPolicy, SealFault,
     backend::{Memory, layer::Recorder},
     prelude::*,
     seal::KeyFuture,
@@ -249,12 +249,12 @@ impl KeyProvider for Store {
         }
         self.ring.get(scope, id)
     }
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>> {
-        self.ring.index(scope, version)
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
+        self.ring.fetch_blind_token_key(scope, version)
     }
 }
 

@@ -122,11 +122,10 @@ async fn copies_in_other_tables_are_sealed_again_with_the_entity() {
     }
     client.wait_for_copies().await;
     let scope = KeyScope::default_scope();
-    let keys = Keyring::builder().primary(&scope, &root(2)).decrypt_only(&scope, &root(1)).index(
-        &scope,
-        1,
-        &root(100),
-    );
+    let keys = Keyring::builder()
+        .primary(&scope, &root(2))
+        .decrypt_only(&scope, &root(1))
+        .blind_token_key(&scope, 1, &root(100));
     let both = open(&recorder, keys.build().unwrap()).await;
     let report = both.table::<Person>().reencrypt().encrypted_with(key(1).id()).await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (9, true), "{report:?}");

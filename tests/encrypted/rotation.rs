@@ -21,7 +21,7 @@ fn both(primary: u8, other: u8) -> Keyring {
     let scope = KeyScope::default_scope();
     let builder =
         Keyring::builder().primary(&scope, &root(primary)).decrypt_only(&scope, &root(other));
-    builder.index(&scope, 1, &root(100)).build().unwrap()
+    builder.blind_token_key(&scope, 1, &root(100)).build().unwrap()
 }
 
 fn open(recorder: &Recorder, keys: Keyring) -> Client {

@@ -289,7 +289,7 @@ async fn paths_tell_no_value() {
 }
 
 #[tokio::test]
-async fn without_an_index_key_no_token_is_made() {
+async fn without_a_blind_token_key_no_token_is_made() {
     let scope = KeyScope::default_scope();
     let keys = Keyring::builder().primary(&scope, &root(1)).build().unwrap();
     let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
@@ -303,11 +303,11 @@ async fn without_an_index_key_no_token_is_made() {
 }
 
 #[tokio::test]
-async fn a_new_index_key_is_rolled_out_by_check_and_repair() {
+async fn a_new_blind_token_key_is_rolled_out_by_check_and_repair() {
     let (old, _) = client().await;
     old.table::<Person>().insert(&person(1)).await.unwrap();
     let scope = KeyScope::default_scope();
-    let keys = ring(1).index_only(&scope, 2, &root(101)).build().unwrap();
+    let keys = ring(1).blind_token_key_for_lookups(&scope, 2, &root(101)).build().unwrap();
     let both = Client::builder().backend(old.backend().clone()).keys(keys).build().unwrap();
     // A program that knows both reads what the earlier key wrote.
     assert!(
@@ -322,8 +322,8 @@ async fn a_new_index_key_is_rolled_out_by_check_and_repair() {
     );
     let keys = Keyring::builder()
         .primary(&scope, &root(1))
-        .index_only(&scope, 1, &root(100))
-        .index(&scope, 2, &root(101))
+        .blind_token_key_for_lookups(&scope, 1, &root(100))
+        .blind_token_key(&scope, 2, &root(101))
         .build()
         .unwrap();
     let new = Client::builder().backend(old.backend().clone()).keys(keys).build().unwrap();

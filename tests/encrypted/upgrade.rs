@@ -257,7 +257,7 @@ async fn what_is_written_for_an_earlier_version_is_encrypted_as_it_declares() {
 fn with_retired_key(recorder: &Recorder) -> Client {
     let scope = KeyScope::default_scope();
     let keys = Keyring::builder().primary(&scope, &root(2)).decrypt_only(&scope, &root(1));
-    let keys = keys.index(&scope, 1, &root(100)).build().unwrap();
+    let keys = keys.blind_token_key(&scope, 1, &root(100)).build().unwrap();
     Client::builder().backend(recorder.clone()).keys(keys).build().unwrap()
 }
 

@@ -1,4 +1,4 @@
-//! Tests index keys of several versions at once: a change is rolled out process by process.
+//! Tests blind token keys of several versions at once: a change is rolled out process by process.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ fn client(memory: &Arc<Memory>, current: u32) -> Client {
     for version in current.saturating_sub(1).max(1)..=current + 1 {
         let root = root(100 + u8::try_from(version).unwrap());
         keys = match version == current {
-            true => keys.index(&scope, version, &root),
-            false => keys.index_only(&scope, version, &root),
+            true => keys.blind_token_key(&scope, version, &root),
+            false => keys.blind_token_key_for_lookups(&scope, version, &root),
         };
     }
     Client::builder().backend(memory.clone()).keys(keys.build().unwrap()).build().unwrap()

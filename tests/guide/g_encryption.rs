@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use entable::{
-    DataKey, EdmType, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, Value,
+    BlindTokenKey, DataKey, EdmType, KeyId, KeyProvider, KeyScope, Keyring, Value,
     backend::layer::Request, prelude::*, seal::KeyFuture,
 };
 
@@ -268,12 +268,12 @@ impl KeyProvider for Elsewhere {
         self.1.lock().unwrap().push(id);
         Box::pin(async move { self.0.data_key(scope, id) })
     }
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>> {
-        self.0.index(scope, version)
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
+        self.0.fetch_blind_token_key(scope, version)
     }
 }
 

@@ -71,13 +71,17 @@ fn ring() -> KeyringBuilder {
 }
 
 fn keys() -> Keyring {
-    ring().index(&KeyScope::default_scope(), 1, &root(100)).build().unwrap()
+    ring().blind_token_key(&KeyScope::default_scope(), 1, &root(100)).build().unwrap()
 }
 
-/// The earlier index key reads, and a later one makes tokens.
+/// The earlier blind token key reads, and a later one makes tokens.
 fn later_keys() -> Keyring {
     let scope = KeyScope::default_scope();
-    ring().index_only(&scope, 1, &root(100)).index(&scope, 2, &root(101)).build().unwrap()
+    ring()
+        .blind_token_key_for_lookups(&scope, 1, &root(100))
+        .blind_token_key(&scope, 2, &root(101))
+        .build()
+        .unwrap()
 }
 
 struct World {
@@ -326,9 +330,9 @@ async fn a_target_that_is_taken_leaves_the_member_and_its_values() {
     assert_eq!(in_one_place(&world, &members, "refused").await, OLD);
 }
 
-/// A worker without the index key puts the move aside, as one without the data key does. Put back, it goes on.
+/// A worker without the blind token key puts the move aside, as one without the data key does. Put back, it goes on.
 #[tokio::test(start_paused = true)]
-async fn a_move_that_a_worker_without_the_index_key_put_aside_goes_on_when_it_is_put_back() {
+async fn a_move_that_a_worker_without_the_blind_token_key_put_aside_goes_on_when_it_is_put_back() {
     let (world, client, stored) = world_with_member().await;
     // The mark is written, and nothing more.
     for later in 1..40 {
@@ -377,10 +381,10 @@ async fn a_member_is_unlocked_by_its_email() {
     assert_eq!(in_one_place(&world, &members, "unlocked").await, OLD);
 }
 
-/// A member under the token of an earlier index key moves to the token of the present one, without any
+/// A member under the token of an earlier blind token key moves to the token of the present one, without any
 /// change by the caller.
 #[tokio::test(start_paused = true)]
-async fn a_move_brings_a_member_to_the_present_index_key() {
+async fn a_move_brings_a_member_to_the_present_blind_token_key() {
     let (world, client, _) = world_with_member().await;
     drop(client);
     let client = world.client(later_keys());

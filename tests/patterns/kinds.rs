@@ -258,7 +258,7 @@ fn person(id: u32, name: &str) -> Person {
 #[tokio::test(start_paused = true)]
 async fn encrypted_keys() {
     let scope = KeyScope::default_scope();
-    let keys = Keyring::builder().primary(&scope, &RootKey::from_bytes([1; 32])).index(
+    let keys = Keyring::builder().primary(&scope, &RootKey::from_bytes([1; 32])).blind_token_key(
         &scope,
         1,
         &RootKey::from_bytes([2; 32]),

@@ -1,7 +1,7 @@
 //! Tests whole keys along random templates.
 
 use entable::{
-    IndexKey, RootKey, ValueRef,
+    BlindTokenKey, RootKey, ValueRef,
     key::{
         Descending, FixedWidth, Form, KeyPart, KeyWriter, Segment, TOKEN_WIDTH, Template,
         TemplatePart, bucket_width, date_width, encode_bucket, encode_date, lower, unescape,
@@ -68,7 +68,7 @@ prop_compose! {
 
 /// Returns the form of a part for a secret text.
 fn token(text: &str) -> String {
-    let key = IndexKey::from_root(&RootKey::from_bytes([7; 32]), 1);
+    let key = BlindTokenKey::from_root(&RootKey::from_bytes([7; 32]), 1);
     key.token("Table", "Field", ValueRef::String(text))
 }
 

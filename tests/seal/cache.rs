@@ -10,7 +10,7 @@ use std::{
 };
 
 use entable::{
-    CachedKeys, DataKey, Error, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, RootKey,
+    BlindTokenKey, CachedKeys, DataKey, Error, KeyId, KeyProvider, KeyScope, Keyring, RootKey,
     SealFault, SteppedClock, Ticks, seal::KeyFuture,
 };
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, Unit};
@@ -63,12 +63,12 @@ impl KeyProvider for Far {
         Box::pin(async move { self.0.answer().await?.data_key(scope, id) })
     }
 
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>> {
-        Box::pin(async move { self.0.answer().await?.index_key(scope, version) })
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
+        Box::pin(async move { self.0.answer().await?.blind_token_key(scope, version) })
     }
 }
 
@@ -78,7 +78,7 @@ const NO: SealFault = SealFault::KeyUnavailable { retryable: false };
 /// A ring whose first key is the primary one.
 fn ring(bytes: &[u8]) -> Keyring {
     let scope = KeyScope::default_scope();
-    let mut ring = Keyring::builder().index(&scope, 1, &RootKey::from_bytes([9; 32]));
+    let mut ring = Keyring::builder().blind_token_key(&scope, 1, &RootKey::from_bytes([9; 32]));
     for (at, byte) in bytes.iter().enumerate() {
         let root = RootKey::from_bytes([*byte; 32]);
         ring = if at == 0 { ring.primary(&scope, &root) } else { ring.decrypt_only(&scope, &root) };
@@ -118,12 +118,12 @@ impl KeyProvider for Gated {
         Box::pin(async move { self.0.answer().await?.data_key(scope, id) })
     }
 
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>> {
-        Box::pin(async move { self.0.answer().await?.index_key(scope, version) })
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
+        Box::pin(async move { self.0.answer().await?.blind_token_key(scope, version) })
     }
 }
 
@@ -228,8 +228,8 @@ async fn what_is_written_is_read_without_a_question() {
     assert_eq!(cache.get(&scope, primary.id()).await.unwrap().id(), id(1));
     assert_eq!(keys.asked(), 1);
     // Tokens and other scopes are other questions.
-    assert_eq!(cache.index(&scope, None).await.unwrap().version(), 1);
-    assert_eq!(cache.index(&scope, None).await.unwrap().version(), 1);
+    assert_eq!(cache.fetch_blind_token_key(&scope, None).await.unwrap().version(), 1);
+    assert_eq!(cache.fetch_blind_token_key(&scope, None).await.unwrap().version(), 1);
     assert_eq!(keys.asked(), 2);
     let other = cache.scope_of("elsewhere");
     assert!(cache.get(&other, id(1)).await.unwrap_err().is_decrypt());
@@ -307,7 +307,7 @@ async fn stale_keys_read_while_the_store_is_down_and_never_write() {
         .with_clock(clock.clone());
     let scope = KeyScope::default_scope();
     cache.primary(&scope).await.unwrap();
-    cache.index(&scope, None).await.unwrap();
+    cache.fetch_blind_token_key(&scope, None).await.unwrap();
     keys.fail(Some(DOWN));
     clock.advance(Duration::from_secs(100));
     assert!(cache.get(&scope, id(1)).await.is_ok());
@@ -318,7 +318,7 @@ async fn stale_keys_read_while_the_store_is_down_and_never_write() {
     }
     assert_eq!(keys.asked(), asked);
     assert!(cache.primary(&scope).await.unwrap_err().is_key_unavailable());
-    assert!(cache.index(&scope, None).await.unwrap_err().is_key_unavailable());
+    assert!(cache.fetch_blind_token_key(&scope, None).await.unwrap_err().is_key_unavailable());
     clock.advance(Duration::from_secs(559));
     assert!(cache.get(&scope, id(1)).await.is_ok());
     clock.advance(Duration::from_secs(1));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use entable::{DataKey, IndexKey, RootKey, Value, ValueRef};
+use entable::{BlindTokenKey, DataKey, RootKey, Value, ValueRef};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use xaes_256_gcm::{
@@ -107,7 +107,7 @@ fn the_seal_and_the_token_are_right() {
     let info = [b"azt-idx-v1\0", &*counted("People"), &counted("Email")].concat();
     let code = hmac(&expand(root, &info), &[b"\x08ada@example.com"]);
     assert_eq!(example["token"], code[..16]);
-    let index = IndexKey::from_root(&RootKey::from_bytes(root.clone().try_into().unwrap()), 1);
+    let index = BlindTokenKey::from_root(&RootKey::from_bytes(root.clone().try_into().unwrap()), 1);
     let token = index.token("People", "Email", ValueRef::String("ada@example.com"));
     assert!(PAGE.contains(&format!("`{token}`")));
 }

@@ -43,10 +43,10 @@ fn what_editors_add_unseen_is_no_mistake() {
 }
 
 #[test]
-fn index_keys_have_versions_of_which_one_is_in_use() {
+fn blind_token_keys_have_versions_of_which_one_is_in_use() {
     let keys = ring(&format!("index default 1 other {A}\nindex default 2 current {B}")).unwrap();
     let scope = KeyScope::default_scope();
-    let version = |asked| keys.index_key(&scope, asked).map(|key| key.version());
+    let version = |asked| keys.blind_token_key(&scope, asked).map(|key| key.version());
     assert_eq!(version(None).unwrap(), 2);
     assert_eq!(version(Some(1)).unwrap(), 1);
     assert!(version(Some(3)).unwrap_err().is_key_unavailable());
@@ -70,7 +70,7 @@ fn a_scope_has_its_own_keys_and_no_others() {
     let gone = keys.scope_of("gone");
     assert!(keys.primary_key(&gone).unwrap_err().is_key_unavailable());
     assert!(keys.data_key(&gone, id(0x43)).unwrap_err().is_decrypt());
-    assert!(keys.index_key(&gone, None).unwrap_err().is_key_unavailable());
+    assert!(keys.blind_token_key(&gone, None).unwrap_err().is_key_unavailable());
 }
 
 #[test]
@@ -123,14 +123,20 @@ fn builders_refuse_what_texts_refuse() {
     let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([1; 32]));
     let other = RootKey::from_bytes([2; 32]);
     let refused = |builder: entable::KeyringBuilder| builder.build().unwrap_err().kind();
-    let builder = || Keyring::builder().primary(&scope, &root).index(&scope, 1, &root);
+    let builder = || Keyring::builder().primary(&scope, &root).blind_token_key(&scope, 1, &root);
     assert!(builder().build().is_ok());
     assert_eq!(refused(builder().primary(&scope, &other)), ErrorKind::Invalid);
     assert_eq!(refused(builder().decrypt_only(&scope, &root)), ErrorKind::Invalid);
-    assert_eq!(refused(builder().index(&scope, 2, &other)), ErrorKind::Invalid);
-    assert_eq!(refused(builder().index_only(&scope, 1, &other)), ErrorKind::Invalid);
+    assert_eq!(refused(builder().blind_token_key(&scope, 2, &other)), ErrorKind::Invalid);
+    assert_eq!(
+        refused(builder().blind_token_key_for_lookups(&scope, 1, &other)),
+        ErrorKind::Invalid
+    );
     // Its tokens would say that they are of version 4.
-    assert_eq!(refused(builder().index_only(&scope, 0, &other)), ErrorKind::Invalid);
+    assert_eq!(
+        refused(builder().blind_token_key_for_lookups(&scope, 0, &other)),
+        ErrorKind::Invalid
+    );
     assert!(builder().primary(&KeyScope::named("other"), &other).build().is_ok());
 }
 
@@ -143,7 +149,7 @@ fn a_generated_ring_is_read_from_a_file() {
     std::fs::write(&path, text.as_bytes()).unwrap();
     let keys = Keyring::from_file(&path).unwrap();
     assert!(keys.primary_key(&KeyScope::default_scope()).is_ok());
-    assert!(keys.index_key(&KeyScope::default_scope(), Some(1)).is_ok());
+    assert!(keys.blind_token_key(&KeyScope::default_scope(), Some(1)).is_ok());
     #[cfg(unix)]
     for mode in [0o620, 0o602, 0o666] {
         use std::os::unix::fs::PermissionsExt;
@@ -161,14 +167,14 @@ fn a_generated_ring_is_read_from_a_file() {
 fn bytes_are_the_default_scopes_primary() {
     let keys = Keyring::from_bytes([0x42; 32]);
     assert_eq!(keys.primary_key(&keys.scope_of("any")).unwrap().id(), id(0x42));
-    assert!(keys.index_key(&keys.scope_of("any"), None).unwrap_err().is_key_unavailable());
+    assert!(keys.blind_token_key(&keys.scope_of("any"), None).unwrap_err().is_key_unavailable());
 }
 
 #[test]
 fn nothing_shows_a_secret() {
     let root = RootKey::from_bytes([0x42; 32]);
     let key = DataKey::from_root(&root);
-    let builder = Keyring::builder().primary(&KeyScope::default_scope(), &root).index(
+    let builder = Keyring::builder().primary(&KeyScope::default_scope(), &root).blind_token_key(
         &KeyScope::default_scope(),
         1,
         &root,

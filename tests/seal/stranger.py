@@ -220,7 +220,7 @@ def is_envelope(kind, value):
     return kind == "Edm.Binary" and value.startswith("ae7e")
 
 
-# Index keys of scopes.
+# Blind token keys of scopes.
 
 TOKEN = re.compile(r"\{(\w+):hmac\}")
 

@@ -216,10 +216,10 @@ async fn a_stranger_finds_the_tokens_of_scopes_by_the_page_alone() {
     let mut scopes = BTreeMap::new();
     for (at, name) in ["default", "t-a", "t-b", "c-x"].into_iter().enumerate() {
         let (scope, data, index) = (KeyScope::named(name), 0x50 + at as u8, 0x60 + at as u8);
-        keys = keys.primary(&scope, &root(data)).index(&scope, 2, &root(index));
+        keys = keys.primary(&scope, &root(data)).blind_token_key(&scope, 2, &root(index));
         scopes.insert(name, json!({ "root": hex(&[data; 32]), "index": hex(&[index; 32]) }));
     }
-    let keys = keys.build().unwrap().with_scopes(scope_of).with_index_scopes();
+    let keys = keys.build().unwrap().with_scopes(scope_of).with_blind_token_scopes();
     let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
     let guests = client.table::<Guest>();
     guests.create().await.unwrap();

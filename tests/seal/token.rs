@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use entable::{IndexKey, RootKey, ValueRef, limits::check_key, seal::token_version};
+use entable::{BlindTokenKey, RootKey, ValueRef, limits::check_key, seal::token_version};
 
-fn index(byte: u8, version: u32) -> IndexKey {
-    IndexKey::from_root(&RootKey::from_bytes([byte; 32]), version)
+fn index(byte: u8, version: u32) -> BlindTokenKey {
+    BlindTokenKey::from_root(&RootKey::from_bytes([byte; 32]), version)
 }
 
 const ADA: ValueRef<'static> = ValueRef::String("ada@example.com");
@@ -58,7 +58,7 @@ fn short_tokens_are_as_short_as_asked_and_of_their_own() {
 
 #[test]
 fn debug_shows_the_version_only() {
-    assert_eq!(format!("{:?}", index(0x43, 2)), "IndexKey { version: 2, .. }");
+    assert_eq!(format!("{:?}", index(0x43, 2)), "BlindTokenKey { version: 2, .. }");
 }
 
 #[test]

@@ -132,7 +132,7 @@ async fn a_scopes_secret_is_its_keyring() {
     assert_eq!(key.id().to_string(), "2c7d2f902fb02b61");
     assert_eq!(keys.get(&scope, key.id()).await.unwrap().id(), key.id());
     let tenant = keys.scope_of("t7|orders");
-    assert_eq!(keys.index(&tenant, None).await.unwrap().version(), 1);
+    assert_eq!(keys.fetch_blind_token_key(&tenant, None).await.unwrap().version(), 1);
     // The tenant's secret is asked for and has no such key; the default one's is not tried.
     assert!(keys.get(&tenant, key.id()).await.unwrap_err().is_decrypt());
     let last = vault.requests.lock().unwrap().last().cloned().unwrap();
@@ -242,7 +242,7 @@ async fn a_vault_that_refuses_destroys_nothing() {
     put(&vault, "entable-t7", &text);
     let begin = entable::Ticks::new(630_000_000_000_000_000).unwrap();
     let clock = Arc::new(entable::SteppedClock::new(begin));
-    let keys = keys.scopes(KeyScope::named).with_index_scopes().with_clock(clock.clone());
+    let keys = keys.scopes(KeyScope::named).with_blind_token_scopes().with_clock(clock.clone());
     let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
     client.create_table("Staff").await.unwrap();
     let people = client.table::<Person>();
@@ -278,7 +278,7 @@ fn slow_vault() -> (Arc<Vault>, VaultKeys) {
         true => KeyScope::named(partition_key),
         false => KeyScope::default_scope(),
     });
-    (vault, keys.with_index_scopes())
+    (vault, keys.with_blind_token_scopes())
 }
 
 async fn within_an_hour<T>(work: impl Future<Output = T>) -> T {

@@ -270,7 +270,11 @@ declare_twice!(
 
 fn encrypted_client() -> Client {
     let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
-    let keys = Keyring::builder().primary(&scope, &root).index(&scope, 1, &root).build().unwrap();
+    let keys = Keyring::builder()
+        .primary(&scope, &root)
+        .blind_token_key(&scope, 1, &root)
+        .build()
+        .unwrap();
     Client::builder().backend(Memory::new()).keys(keys).build().unwrap()
 }
 

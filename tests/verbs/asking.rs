@@ -358,7 +358,11 @@ async fn a_plain_condition_beside_an_encrypted_one_is_compared_after_decryption(
 fn keyring() -> Keyring {
     let scope = KeyScope::default_scope();
     let root = |byte| RootKey::from_bytes([byte; 32]);
-    Keyring::builder().primary(&scope, &root(1)).index(&scope, 1, &root(2)).build().unwrap()
+    Keyring::builder()
+        .primary(&scope, &root(1))
+        .blind_token_key(&scope, 1, &root(2))
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]

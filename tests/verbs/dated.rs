@@ -595,7 +595,8 @@ struct Note {
 async fn encrypted_values_belong_to_all_tables_of_their_entity() {
     let scope = KeyScope::default_scope();
     let root = |byte| RootKey::from_bytes([byte; 32]);
-    let keys = Keyring::builder().primary(&scope, &root(1)).index(&scope, 1, &root(2)).build();
+    let keys =
+        Keyring::builder().primary(&scope, &root(1)).blind_token_key(&scope, 1, &root(2)).build();
     let (recorder, without_keys) = recorded();
     let client = Client::builder().backend(recorder).keys(keys.unwrap()).build().unwrap();
     let notes: Table<Note> = client.table();

@@ -312,7 +312,8 @@ struct Letter {
 async fn encrypted_copies_belong_to_all_tables_of_their_index() {
     let root = |byte| RootKey::from_bytes([byte; 32]);
     let scope = KeyScope::default_scope();
-    let keys = Keyring::builder().primary(&scope, &root(1)).index(&scope, 1, &root(2)).build();
+    let keys =
+        Keyring::builder().primary(&scope, &root(1)).blind_token_key(&scope, 1, &root(2)).build();
     let memory = Recorder::around(Memory::new());
     let without_keys = Client::builder().backend(memory.clone()).build().unwrap();
     let client = Client::builder().backend(memory).keys(keys.unwrap()).build().unwrap();

@@ -199,7 +199,11 @@ async fn a_value_under_an_etag_has_the_blind_tokens_of_its_keys() {
     let recorder = Recorder::around(Memory::new());
     let root = RootKey::from_bytes([7; 32]);
     let scope = KeyScope::default_scope();
-    let keys = Keyring::builder().primary(&scope, &root).index(&scope, 1, &root).build().unwrap();
+    let keys = Keyring::builder()
+        .primary(&scope, &root)
+        .blind_token_key(&scope, 1, &root)
+        .build()
+        .unwrap();
     let client = Client::builder().backend(recorder.clone()).keys(keys).build().unwrap();
     let patients = client.table::<Patient>();
     patients.create().await.unwrap();

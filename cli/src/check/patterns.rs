@@ -366,7 +366,7 @@ async fn encrypted(store: Arc<dyn Backend>) -> Outcome {
     let scope = KeyScope::default_scope();
     let keys = Keyring::builder()
         .primary(&scope, &RootKey::generate()?)
-        .index(&scope, 1, &RootKey::generate()?)
+        .blind_token_key(&scope, 1, &RootKey::generate()?)
         .build()?;
     let sealed = Client::builder()
         .backend(Arc::clone(&store))

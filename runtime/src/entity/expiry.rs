@@ -82,7 +82,7 @@ impl Schema {
                 is_local_copy && begins_with(family, property)
             })
         };
-        // Blind tokens are excluded: a copy's owner must be found without the index key.
+        // Blind tokens are excluded: a copy's owner must be found without the blind token key.
         let index = index_of(self).filter(|_| !self.has_key_tokens())?;
         let is_index = |family: &Family| {
             family.row.text == index.row.text && family.partition.text == index.partition.text

@@ -357,7 +357,7 @@ impl PathDraft {
     }
 
     /// Requires that a key part is the blind token of a secret value. The verb that receives the path makes the token
-    /// later, because that needs the index key.
+    /// later, because that needs the blind token key.
     #[must_use]
     pub fn set_token_part(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
         let (template, at) = self.template_of_part(part);

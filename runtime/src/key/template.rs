@@ -19,7 +19,7 @@ pub enum Form {
     Lower,
     /// `{f:bucket(n)}`: a stable hash of the field, from 0 to n - 1.
     Bucket(u32),
-    /// `{f:hmac}`: a blind token of a secret value, which only the holder of the index key can
+    /// `{f:hmac}`: a blind token of a secret value, which only the holder of the blind token key can
     /// make.
     Hmac,
 }

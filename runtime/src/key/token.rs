@@ -1,6 +1,6 @@
 //! Handles blind tokens, written `{field:hmac}` in a template: keyed hashes (HMAC) that replace secret values in keys.
 //!
-//! A blind token is computed with an index key, which is fetched when a verb runs. A row key built earlier holds a
+//! A blind token is computed with a blind token key, which is fetched when a verb runs. A row key built earlier holds a
 //! placeholder at that position. The placeholder can be neither a blind token nor an escape.
 
 use super::{Form, Segment, Template, TemplatePart};

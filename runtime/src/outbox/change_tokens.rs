@@ -7,12 +7,12 @@ use crate::{
     plan::{Change, Effect, TokenMaker},
 };
 
-/// Replaces the placeholders for blind tokens in the keys of a change. Fetches the index key only if there are
+/// Replaces the placeholders for blind tokens in the keys of a change. Fetches the blind token key only if there are
 /// placeholders.
 ///
 /// # Errors
 ///
-/// Fails if the index key is not available, or if the keys cannot be completed.
+/// Fails if the blind token key is not available, or if the keys cannot be completed.
 pub(crate) async fn fill_tokens_of_change(
     outbox: &Outbox,
     table: &str,
@@ -21,7 +21,7 @@ pub(crate) async fn fill_tokens_of_change(
     if !change.needs_tokens() {
         return Ok(change);
     }
-    // Fetch the index key before any read: without it the keys are unknown.
+    // Fetch the blind token key before any read: without it the keys are unknown.
     let filled = match outbox.store.shared_token_maker().await {
         Ok(tokens) => fill_tokens(outbox, &tokens, &change).await,
         Err(error) => Err(error),
@@ -29,11 +29,11 @@ pub(crate) async fn fill_tokens_of_change(
     filled.map_err(|error| error.in_table(table))
 }
 
-/// Adds blind tokens to the keys of all changes. Fetches the index key only if a change needs it.
+/// Adds blind tokens to the keys of all changes. Fetches the blind token key only if a change needs it.
 ///
 /// # Errors
 ///
-/// Fails if the index key is not available. Fails with the position of the change if a change's keys cannot be
+/// Fails if the blind token key is not available. Fails with the position of the change if a change's keys cannot be
 /// completed.
 pub(crate) async fn fill_tokens_of_changes(
     outbox: &Outbox,
@@ -53,13 +53,13 @@ pub(crate) async fn fill_tokens_of_changes(
     Ok(changes)
 }
 
-/// Adds blind tokens to the keys of a change, which may need the index key of another scope.
+/// Adds blind tokens to the keys of a change, which may need the blind token key of another scope.
 async fn fill_tokens(outbox: &Outbox, tokens: &TokenMaker, change: &Change) -> Result<Change> {
-    outbox.store.run_with_index_keys(tokens, || change.with_tokens(tokens)).await
+    outbox.store.run_with_blind_token_keys(tokens, || change.with_tokens(tokens)).await
 }
 
 /// Plans the effect on a stored entity whose rows may have blind tokens in their keys. Calls `plan` with the
-/// maker of these tokens, and again after fetching index keys that the maker lacked.
+/// maker of these tokens, and again after fetching blind token keys that the maker lacked.
 pub(crate) async fn plan_effect_with_tokens(
     outbox: &Outbox,
     table: &str,
@@ -77,7 +77,7 @@ pub(crate) async fn plan_effect(
     tokens: &TokenMaker,
     plan: impl FnMut() -> Result<Effect>,
 ) -> Result<Effect> {
-    let effect = outbox.store.run_with_index_keys(tokens, plan).await?;
+    let effect = outbox.store.run_with_blind_token_keys(tokens, plan).await?;
     match effect.is_old_unconfirmed {
         // Boxed because it is rare, and the future of every commit would reserve space for it.
         true => Box::pin(drop_copies_of_other_owners(outbox, table, effect)).await,

@@ -376,11 +376,11 @@ impl MoveJob<'_> {
     }
 
     /// Calls `plan` with the maker of the blind tokens in the keys of the entity's rows, and again after it
-    /// has fetched index keys that the maker lacked.
+    /// has fetched blind token keys that the maker lacked.
     async fn plan_with_tokens<T>(&self, plan: impl Fn(&TokenMaker) -> Result<T>) -> Result<T> {
         let store = &self.outbox.store;
         let tokens = store.token_maker_of_type(self.schema).await?;
-        store.run_with_index_keys(&tokens, || plan(&tokens)).await
+        store.run_with_blind_token_keys(&tokens, || plan(&tokens)).await
     }
 
     async fn commit(

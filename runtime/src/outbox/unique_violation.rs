@@ -101,8 +101,9 @@ impl OccupiedLocalCopy<'_> {
     async fn derives_copy(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
         let Some(schema) = self.effect.schema else { return Ok(false) };
         let tokens = outbox.store.token_maker_of_type(schema).await?;
-        let derived =
-            outbox.store.run_with_index_keys(&tokens, || schema.derive_rows(primary, &tokens));
+        let derived = outbox
+            .store
+            .run_with_blind_token_keys(&tokens, || schema.derive_rows(primary, &tokens));
         let rows = derived.await?.into_known_rows(schema)?;
         let mut copies = rows.iter().flat_map(|rows| &rows.local_copies);
         Ok(copies.any(|copy| copy.row.row_key() == row_key))
@@ -118,7 +119,7 @@ impl OccupiedLocalCopy<'_> {
         let tokens = outbox.store.token_maker_of_type(schema).await?;
         let keys = [&*partition_key, &*row_key];
         let resolve = || tokens.primary_row_key_with_tokens(schema, keys, found);
-        let row_key = outbox.store.run_with_index_keys(&tokens, resolve).await?;
+        let row_key = outbox.store.run_with_blind_token_keys(&tokens, resolve).await?;
         let mut is_expired = false;
         let read = match (schema.can_expire(), schema.is_wide()) {
             // Read as a page, whose date shows whether the holder has expired.

@@ -57,7 +57,7 @@ async fn is_own_local_copy(
             let tokens = outbox.store.token_maker_of_type(schema).await?;
             let keys = [&*partition_key, &*row_key];
             let resolve = || tokens.primary_row_key_with_tokens(schema, keys, &found);
-            let row_key = outbox.store.run_with_index_keys(&tokens, resolve).await?;
+            let row_key = outbox.store.run_with_blind_token_keys(&tokens, resolve).await?;
             Ok((&*partition_key, &*row_key) == primary.keys())
         }
         // The copy does not contain its owner. Without a condition, the entity has a copy with these keys.

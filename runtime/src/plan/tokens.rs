@@ -12,41 +12,41 @@ use crate::{
     error::{Error, ErrorKind, Result, SealFault},
     key::{Family, TOKEN_PLACEHOLDER, Template},
     row::Row,
-    seal::{IndexKey, KeyProvider, KeyScope},
+    seal::{BlindTokenKey, KeyProvider, KeyScope},
 };
 
-/// Makes the blind tokens of secret values in keys. Has no index key if no type needs blind tokens.
+/// Makes the blind tokens of secret values in keys. Has no blind token key if no type needs blind tokens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TokenMaker {
     keys: TokenKeys,
 }
 
-/// The index keys for making blind tokens.
+/// The blind token keys for making blind tokens.
 #[derive(Debug, Clone, Default)]
 enum TokenKeys {
     #[default]
     None,
-    /// One index key for all partitions.
-    One(Arc<IndexKey>),
-    /// An index key for each scope.
+    /// One blind token key for all partitions.
+    One(Arc<BlindTokenKey>),
+    /// A blind token key for each scope.
     ByScope(Arc<ScopedKeys>),
 }
 
-/// The index keys of scopes that have been fetched so far. A scope whose key is missing is recorded. The caller
+/// The blind token keys of scopes that have been fetched so far. A scope whose key is missing is recorded. The caller
 /// then fetches the key and makes the blind tokens again.
 struct ScopedKeys {
     provider: Arc<dyn KeyProvider>,
-    known: Mutex<HashMap<KeyScope, Result<Arc<IndexKey>>>>,
+    known: Mutex<HashMap<KeyScope, Result<Arc<BlindTokenKey>>>>,
     missing: Mutex<BTreeSet<KeyScope>>,
 }
 
-/// The scope whose index key makes a blind token, or `None` if all partitions share one key.
+/// The scope whose blind token key makes a blind token, or `None` if all partitions share one key.
 pub(crate) type TokenScope = Option<KeyScope>;
 
 /// The number of bits in one character of a blind token.
 pub(crate) const TOKEN_CHARACTER_BITS: u32 = 5;
 
-/// The blind tokens of one entity under one index key, by field name.
+/// The blind tokens of one entity under one blind token key, by field name.
 type FieldTokens = Vec<(&'static str, String)>;
 
 /// Makes the blind tokens of one entity, once for each scope of its rows.
@@ -58,21 +58,21 @@ struct EntityTokens<'t> {
     made: Vec<(TokenScope, FieldTokens)>,
 }
 
-/// Returns the scope whose index key makes the blind tokens of a row. This is the scope of its PartitionKey, or the
+/// Returns the scope whose blind token key makes the blind tokens of a row. This is the scope of its PartitionKey, or the
 /// default scope if the PartitionKey itself contains a blind token.
 pub(crate) fn blind_token_scope(
     keys: &dyn KeyProvider,
     family: &Family,
     partition_key: &str,
 ) -> KeyScope {
-    match keys.has_index_scopes() && !family.partition.has_tokens() {
-        true => keys.index_scope(partition_key),
+    match keys.has_blind_token_scopes() && !family.partition.has_tokens() {
+        true => keys.blind_token_scope(partition_key),
         false => KeyScope::default_scope(),
     }
 }
 
 impl ScopedKeys {
-    fn index_key_of_scope(&self, scope: &KeyScope) -> Result<Arc<IndexKey>> {
+    fn blind_token_key_of_scope(&self, scope: &KeyScope) -> Result<Arc<BlindTokenKey>> {
         if let Some(key) = lock_shared(&self.known).get(scope) {
             // Record it for the caller to fetch, because this code cannot wait for a request.
             return key.clone();
@@ -99,23 +99,23 @@ impl TokenMaker {
         Self::default()
     }
 
-    /// Creates a token maker with one index key for all partitions.
-    pub(crate) fn with_index_key(key: Arc<IndexKey>) -> Self {
+    /// Creates a token maker with one blind token key for all partitions.
+    pub(crate) fn with_blind_token_key(key: Arc<BlindTokenKey>) -> Self {
         Self { keys: TokenKeys::One(key) }
     }
 
-    /// Creates a token maker with one index key for each scope. No key is known yet.
+    /// Creates a token maker with one blind token key for each scope. No key is known yet.
     pub(crate) fn with_key_per_scope(provider: Arc<dyn KeyProvider>) -> Self {
         let (known, missing) = (Mutex::default(), Mutex::default());
         Self { keys: TokenKeys::ByScope(Arc::new(ScopedKeys { provider, known, missing })) }
     }
 
-    /// Returns whether each scope has its own index key.
+    /// Returns whether each scope has its own blind token key.
     pub(crate) const fn has_key_per_scope(&self) -> bool {
         matches!(self.keys, TokenKeys::ByScope(_))
     }
 
-    /// Returns the scopes whose index keys this maker has needed since the last call but not fetched, and the
+    /// Returns the scopes whose blind token keys this maker has needed since the last call but not fetched, and the
     /// provider of these keys. Returns `None` if there are none.
     pub(crate) fn take_missing_scopes(&self) -> Option<(Arc<dyn KeyProvider>, BTreeSet<KeyScope>)> {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
@@ -123,8 +123,8 @@ impl TokenMaker {
         (!missing.is_empty()).then(|| (keys.provider.clone(), missing))
     }
 
-    /// Stores the index key of a scope, or the error of fetching it.
-    pub(crate) fn store_index_key(&self, scope: KeyScope, key: Result<Arc<IndexKey>>) {
+    /// Stores the blind token key of a scope, or the error of fetching it.
+    pub(crate) fn store_blind_token_key(&self, scope: KeyScope, key: Result<Arc<BlindTokenKey>>) {
         if let TokenKeys::ByScope(keys) = &self.keys {
             lock_shared(&keys.known).insert(scope, key);
         }
@@ -135,11 +135,15 @@ impl TokenMaker {
         Some(blind_token_scope(&*keys.provider, family, partition_key))
     }
 
-    fn index_key_of_scope(&self, scope: &TokenScope, field: &str) -> Result<Arc<IndexKey>> {
+    fn blind_token_key_of_scope(
+        &self,
+        scope: &TokenScope,
+        field: &str,
+    ) -> Result<Arc<BlindTokenKey>> {
         match (&self.keys, scope) {
             (TokenKeys::One(key), _) => Ok(key.clone()),
-            (TokenKeys::ByScope(keys), Some(scope)) => keys.index_key_of_scope(scope),
-            (TokenKeys::None, _) | (TokenKeys::ByScope(_), None) => Err(no_index_key(field)),
+            (TokenKeys::ByScope(keys), Some(scope)) => keys.blind_token_key_of_scope(scope),
+            (TokenKeys::None, _) | (TokenKeys::ByScope(_), None) => Err(no_blind_token_key(field)),
         }
     }
 
@@ -150,7 +154,7 @@ impl TokenMaker {
         field: &str,
         value: ValueRef<'_>,
     ) -> Result<String> {
-        Ok(self.index_key_of_scope(scope, field)?.token(table, field, value))
+        Ok(self.blind_token_key_of_scope(scope, field)?.token(table, field, value))
     }
 
     /// Fails if blind tokens of a scope cannot be made now.
@@ -158,9 +162,11 @@ impl TokenMaker {
     /// # Errors
     ///
     /// Fails with the error of the key provider.
-    pub(crate) fn check_index_key_of_scope(&self, scope: &TokenScope) -> Result<()> {
+    pub(crate) fn check_blind_token_key_of_scope(&self, scope: &TokenScope) -> Result<()> {
         match (&self.keys, scope) {
-            (TokenKeys::ByScope(keys), Some(scope)) => keys.index_key_of_scope(scope).map(drop),
+            (TokenKeys::ByScope(keys), Some(scope)) => {
+                keys.blind_token_key_of_scope(scope).map(drop)
+            }
             _ => Ok(()),
         }
     }
@@ -174,7 +180,7 @@ impl TokenMaker {
         value: ValueRef<'_>,
         chars: u32,
     ) -> Result<String> {
-        let key = self.index_key_of_scope(scope, property)?;
+        let key = self.blind_token_key_of_scope(scope, property)?;
         Ok(key.short_token(table, property, value, chars.saturating_mul(TOKEN_CHARACTER_BITS)))
     }
 
@@ -260,7 +266,7 @@ impl TokenMaker {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for a path without PartitionKey if scopes have their own index keys, because the
+    /// Fails with `is_invalid` for a path without PartitionKey if scopes have their own blind token keys, because the
     /// scope follows from the PartitionKey.
     pub(crate) fn fill_tokens_of_path(
         &self,
@@ -291,7 +297,7 @@ impl TokenMaker {
         }
     }
 
-    /// Returns the scopes whose index keys make the blind tokens that a filter compares with `blind` properties:
+    /// Returns the scopes whose blind token keys make the blind tokens that a filter compares with `blind` properties:
     /// the scope of the path's PartitionKey, or `named` for a path without PartitionKey.
     ///
     /// # Errors
@@ -404,22 +410,24 @@ fn check_complete(family: &Family, row: &Row) -> Result<()> {
     Ok(())
 }
 
-fn no_index_key(field: &str) -> Error {
+fn no_blind_token_key(field: &str) -> Error {
     let message = "the key has a token of this field, and there is no key to make it with: give the client keys with `Client::builder().keys(..)`";
     let fault = SealFault::KeyUnavailable { retryable: false };
     Error::seal(fault, message).in_property(field)
 }
 
-/// Returns the error for a blind token whose key has not been fetched. `Store::run_with_index_keys`
+/// Returns the error for a blind token whose key has not been fetched. `Store::run_with_blind_token_keys`
 /// fetches the key and tries again, so its callers never see this error.
 fn unfetched_key(scope: &KeyScope) -> Error {
-    let message =
-        format!("the index key of the scope `{}` was not fetched", scope.name().escape_debug());
+    let message = format!(
+        "the blind token key of the scope `{}` was not fetched",
+        scope.name().escape_debug()
+    );
     Error::seal(SealFault::KeyUnavailable { retryable: true }, message)
 }
 
 fn no_scope_error() -> Error {
-    let message = "each scope makes blind tokens with an index key of its own, and only a whole PartitionKey tells the scope: give the path its PartitionKey, or name the scopes of a filter with `in_scopes(..)`";
+    let message = "each scope makes blind tokens with a blind token key of its own, and only a whole PartitionKey tells the scope: give the path its PartitionKey, or name the scopes of a filter with `in_scopes(..)`";
     Error::new(ErrorKind::Invalid, message)
 }
 

@@ -169,7 +169,7 @@ macro_rules! setters {
 
         /// Sets the scopes in which a condition on a `blind` property is looked up. Values are compared through the
         /// blind tokens of these scopes, and rows of other scopes are not found. You only need this if scopes have
-        /// their own index keys and the path has no PartitionKey from which the scope follows.
+        /// their own blind token keys and the path has no PartitionKey from which the scope follows.
         ///
         /// ```
         /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

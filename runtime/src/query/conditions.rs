@@ -187,7 +187,7 @@ impl Request {
         for scope in &asked {
             let key = self
                 .store
-                .run_with_index_keys(&tokens, || tokens.check_index_key_of_scope(scope))
+                .run_with_blind_token_keys(&tokens, || tokens.check_blind_token_key_of_scope(scope))
                 .await;
             match key {
                 Err(error)
@@ -213,7 +213,7 @@ impl Request {
         };
         let filter = self
             .store
-            .run_with_index_keys(&tokens, || self.filter_with_unsent(access, parts, &token))
+            .run_with_blind_token_keys(&tokens, || self.filter_with_unsent(access, parts, &token))
             .await?;
         // Every requested scope is shredded, so no row can match a condition that needs a token.
         let finds_nothing = scopes.is_empty() && self.needs_a_token(&token)?;

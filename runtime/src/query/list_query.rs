@@ -297,7 +297,7 @@ impl MembershipTest {
 
     async fn is_member(&self, store: &Store, row: &Row) -> Result<bool> {
         let derive = || self.schema.derive_rows(row, &self.tokens);
-        let derived = store.run_with_index_keys(&self.tokens, derive).await?;
+        let derived = store.run_with_blind_token_keys(&self.tokens, derive).await?;
         let Some(rows) = derived.into_known_rows(self.schema)? else { return Ok(false) };
         let mut listed = rows.remote_lists.iter().filter(|listed| {
             listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob

@@ -344,7 +344,7 @@ impl TableSas {
     }
 }
 
-/// Fails with `is_invalid` for a path whose keys lack a blind token. The token needs the index key,
+/// Fails with `is_invalid` for a path whose keys lack a blind token. The token needs the blind token key,
 /// and a signature is made without a request.
 fn refuse_missing_tokens(access: &Access) -> Result<()> {
     if !access.needs_key_tokens() {

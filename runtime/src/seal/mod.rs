@@ -23,7 +23,7 @@ mod root;
 mod envelope;
 mod binding;
 mod canonical;
-mod index_key;
+mod blind_token_key;
 mod data_key;
 mod content;
 #[cfg(feature = "blob")]
@@ -43,6 +43,7 @@ pub mod legacy;
 mod tests;
 
 pub use binding::ValueBinding;
+pub use blind_token_key::{BlindTokenKey, token_version};
 pub use cache::CachedKeys;
 pub(crate) use content::ContentKey;
 #[cfg(feature = "blob")]
@@ -50,7 +51,6 @@ pub(crate) use content_cipher::ContentCipher;
 pub use data_key::{DataKey, sealed_len};
 pub use entity_seal::{properties_to_seal, seal_key_id_of};
 pub use envelope::{KeyId, envelope_range, is_envelope, key_id_of};
-pub use index_key::{IndexKey, token_version};
 pub use keyring::{Keyring, KeyringBuilder};
 pub use provider::{KeyFuture, KeyProvider, KeyScope};
 pub use root::RootKey;

@@ -1,8 +1,8 @@
-//! The trait that provides data keys and index keys, and the scopes they belong to.
+//! The trait that provides data keys and blind token keys, and the scopes they belong to.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use super::{data_key::DataKey, envelope::KeyId, index_key::IndexKey};
+use super::{blind_token_key::BlindTokenKey, data_key::DataKey, envelope::KeyId};
 use crate::error::Result;
 
 /// The future that the functions of a key provider return.
@@ -71,7 +71,7 @@ impl fmt::Display for KeyScope {
 /// * Keys are authentic: a writer of the table's rows must not be able to make the provider return a
 ///   key of the writer's choice.
 /// * For a key that the scope does not have, `get` fails with [`SealFault::KeyNotFound`], and
-///   `primary` and `index` fail with a `KeyUnavailable` that is not retryable: it says that the keys are
+///   `primary` and `fetch_blind_token_key` fail with a `KeyUnavailable` that is not retryable: it says that the keys are
 ///   destroyed, and lookups by blind tokens then find nothing. If the key store does not answer, or refuses
 ///   to, as for a missing permission, all three fail with a `KeyUnavailable` that is retryable. `CachedKeys`
 ///   with [`stale_for_decrypt`](super::CachedKeys::stale_for_decrypt) decrypts with its expired keys
@@ -90,27 +90,27 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
     /// Returns the data key with id `id`, to decrypt values.
     fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>>;
 
-    /// Returns the index key of that version; for `None`, the index key that makes new blind
+    /// Returns the blind token key of that version; for `None`, the blind token key that makes new blind
     /// tokens.
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>>;
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>>;
 
-    /// Returns whether scopes have index keys of their own. If `false`, every blind token is made with the
-    /// index key of the default scope, whatever `index_scope` returns.
-    fn has_index_scopes(&self) -> bool {
+    /// Returns whether scopes have blind token keys of their own. If `false`, every blind token is made with the
+    /// blind token key of the default scope, whatever `blind_token_scope` returns.
+    fn has_blind_token_scopes(&self) -> bool {
         false
     }
 
-    /// Returns the scope whose index key makes the blind tokens of rows in a partition. A row whose
+    /// Returns the scope whose blind token key makes the blind tokens of rows in a partition. A row whose
     /// PartitionKey contains a blind token always has the default scope, since the token is computed before the
     /// PartitionKey is known.
     ///
-    /// A scope that has no index key gets none of another scope: what needs one fails with
+    /// A scope that has no blind token key gets none of another scope: what needs one fails with
     /// `is_key_unavailable`.
-    fn index_scope(&self, partition_key: &str) -> KeyScope {
+    fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
         let _ = partition_key;
         KeyScope::default_scope()
     }
@@ -130,19 +130,19 @@ impl<P: KeyProvider + ?Sized> KeyProvider for Arc<P> {
         (**self).get(scope, id)
     }
 
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>> {
-        (**self).index(scope, version)
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
+        (**self).fetch_blind_token_key(scope, version)
     }
 
-    fn has_index_scopes(&self) -> bool {
-        (**self).has_index_scopes()
+    fn has_blind_token_scopes(&self) -> bool {
+        (**self).has_blind_token_scopes()
     }
 
-    fn index_scope(&self, partition_key: &str) -> KeyScope {
-        (**self).index_scope(partition_key)
+    fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
+        (**self).blind_token_scope(partition_key)
     }
 }

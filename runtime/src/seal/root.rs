@@ -1,4 +1,4 @@
-//! The secret bytes that data keys and index keys are derived from.
+//! The secret bytes that data keys and blind token keys are derived from.
 
 use std::fmt;
 

@@ -7,10 +7,10 @@ use azure_security_keyvault_secrets::SecretClient;
 use zeroize::Zeroizing;
 
 use super::{
+    blind_token_key::BlindTokenKey,
     cache::{KeyCache, Lifetime},
     data_key::DataKey,
     envelope::KeyId,
-    index_key::IndexKey,
     keyring::Keyring,
     provider::{KeyFuture, KeyProvider, KeyScope, PartitionScopeRule},
 };
@@ -42,7 +42,7 @@ pub struct VaultKeys {
     client: Arc<SecretClient>,
     prefix: String,
     rule: Option<PartitionScopeRule>,
-    has_index_scopes: bool,
+    has_blind_token_scopes: bool,
     clock: Arc<dyn Clock>,
     rings: KeyCache<KeyScope, Keyring>,
 }
@@ -54,17 +54,17 @@ impl VaultKeys {
             client,
             prefix: prefix.to_owned(),
             rule: None,
-            has_index_scopes: false,
+            has_blind_token_scopes: false,
             clock: Arc::new(SystemClock),
             rings: KeyCache::default(),
         }
     }
 
-    /// Makes blind tokens with index keys of the rows' own scopes, see
-    /// [`Keyring::with_index_scopes`].
+    /// Makes blind tokens with blind token keys of the rows' own scopes, see
+    /// [`Keyring::with_blind_token_scopes`].
     #[must_use]
-    pub fn with_index_scopes(mut self) -> Self {
-        self.has_index_scopes = true;
+    pub fn with_blind_token_scopes(mut self) -> Self {
+        self.has_blind_token_scopes = true;
         self
     }
 
@@ -158,20 +158,20 @@ impl KeyProvider for VaultKeys {
         Box::pin(async move { self.keyring_of_scope(scope).await?.data_key(scope, id) })
     }
 
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>> {
-        Box::pin(async move { self.keyring_of_scope(scope).await?.index_key(scope, version) })
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
+        Box::pin(async move { self.keyring_of_scope(scope).await?.blind_token_key(scope, version) })
     }
 
-    fn has_index_scopes(&self) -> bool {
-        self.has_index_scopes
+    fn has_blind_token_scopes(&self) -> bool {
+        self.has_blind_token_scopes
     }
 
-    fn index_scope(&self, partition_key: &str) -> KeyScope {
-        match self.has_index_scopes {
+    fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
+        match self.has_blind_token_scopes {
             true => self.scope_of(partition_key),
             false => KeyScope::default_scope(),
         }

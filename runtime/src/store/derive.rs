@@ -87,10 +87,10 @@ pub(crate) async fn derive_stored_primary(
         true => primary.clone(),
         false => store.decrypt_row_of_type(table, primary.clone(), schema).await?,
     };
-    // Blind tokens need the client's index key. A type without tokens does not fetch it.
+    // Blind tokens need the client's blind token key. A type without tokens does not fetch it.
     let tokens = store.token_maker_of_type(schema).await?;
     let derived =
-        store.run_with_index_keys(&tokens, || schema.derive_rows(&plain, &tokens)).await?;
+        store.run_with_blind_token_keys(&tokens, || schema.derive_rows(&plain, &tokens)).await?;
     derived.into_known_rows(schema)
 }
 

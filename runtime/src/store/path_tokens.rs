@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Store {
-    /// Adds blind tokens to the keys of a path. May fetch index keys. `schema` is the type that the path's keys
+    /// Adds blind tokens to the keys of a path. May fetch blind token keys. `schema` is the type that the path's keys
     /// belong to. Returns a path without `{..:hmac}` parts unchanged.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Store {
         };
         let tokens = self.shared_token_maker().await?;
         let fill = || tokens.fill_tokens_of_path(schema, access);
-        self.run_with_index_keys(&tokens, fill).await
+        self.run_with_blind_token_keys(&tokens, fill).await
     }
 
     /// Adds blind tokens to the keys of a path for a read. Returns `None` if all keys of the rows' scope are

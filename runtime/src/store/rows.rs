@@ -148,12 +148,12 @@ impl Store {
     }
 
     /// Returns the maker of blind tokens in keys (`{..:hmac}` parts). Must be used within
-    /// [`run_with_index_keys`](Self::run_with_index_keys).
+    /// [`run_with_blind_token_keys`](Self::run_with_blind_token_keys).
     pub(crate) async fn shared_token_maker(&self) -> Result<TokenMaker> {
         self.sealing.shared_token_maker().await
     }
 
-    /// Returns the maker of blind tokens for a type's keys. It has no index key if the type has no blind tokens in
+    /// Returns the maker of blind tokens for a type's keys. It has no blind token key if the type has no blind tokens in
     /// keys.
     pub(crate) async fn token_maker_of_type(&self, schema: &'static Schema) -> Result<TokenMaker> {
         if schema.has_key_tokens() {
@@ -203,9 +203,9 @@ impl Store {
         kept
     }
 
-    /// Calls `make`, which makes blind tokens. While it fails for lack of index keys, fetches these and calls it again.
+    /// Calls `make`, which makes blind tokens. While it fails for lack of blind token keys, fetches these and calls it again.
     /// `make` must have no side effects before its tokens are made.
-    pub(crate) async fn run_with_index_keys<T>(
+    pub(crate) async fn run_with_blind_token_keys<T>(
         &self,
         tokens: &TokenMaker,
         mut make: impl FnMut() -> Result<T>,
@@ -217,8 +217,8 @@ impl Store {
             let missing = made.is_err().then(|| tokens.take_missing_scopes()).flatten();
             let Some((provider, missing)) = missing else { return made };
             for scope in missing {
-                let key = provider.index(&scope, None).await;
-                tokens.store_index_key(scope, key);
+                let key = provider.fetch_blind_token_key(&scope, None).await;
+                tokens.store_blind_token_key(scope, key);
             }
         }
     }

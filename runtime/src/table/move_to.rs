@@ -85,7 +85,7 @@ impl<E: TableEntity> Table<E> {
     /// marked. Fails with `is_invalid` if a changed field is neither in a key nor the time of a dated table, or if
     /// the entity would not move. Fails with `is_too_large` for a row of 252 properties or nearly 1 MiB, because a
     /// move adds a property to mark the row, and one for each field whose new value cannot be read from its key, such as
-    /// `{email:hmac}`. Fails with `is_key_unavailable` if the keys contain blind tokens and the client has no index key.
+    /// `{email:hmac}`. Fails with `is_key_unavailable` if the keys contain blind tokens and the client has no blind token key.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         // Handles of dated tables represent the entity's current table and its new one.
         let target_table = target.table_of_entity(stored)?;
@@ -182,7 +182,7 @@ impl<E: TableEntity> Table<E> {
         };
         let tokens = self.key_token_maker().await?;
         let mark = || mark_moving(stored, to_table, id, &tokens, is_secret);
-        self.run_with_index_keys(&tokens, mark).await
+        self.run_with_blind_token_keys(&tokens, mark).await
     }
 
     /// Removes the mark of a move from an entity whose move will not continue, because its message was refused as not

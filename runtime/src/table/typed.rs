@@ -560,14 +560,14 @@ impl<E: TableEntity> Table<E> {
             .map_err(|error| error.in_table(&self.name))
     }
 
-    /// Calls `make` with the index keys that it needs, as [`Store::run_with_index_keys`] does.
+    /// Calls `make` with the blind token keys that it needs, as [`Store::run_with_blind_token_keys`] does.
     ///
-    /// [`Store::run_with_index_keys`]: crate::store::rows::Store::run_with_index_keys
-    pub(crate) async fn run_with_index_keys<T>(
+    /// [`Store::run_with_blind_token_keys`]: crate::store::rows::Store::run_with_blind_token_keys
+    pub(crate) async fn run_with_blind_token_keys<T>(
         &self,
         tokens: &TokenMaker,
         make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        self.client.store().run_with_index_keys(tokens, make).await
+        self.client.store().run_with_blind_token_keys(tokens, make).await
     }
 }

@@ -212,7 +212,7 @@ impl RereadSuspect {
             None => None,
         };
         let derive = || derive_existing::<E>(stored.as_ref(), &tokens);
-        let derived = table.run_with_index_keys(&tokens, derive).await?;
+        let derived = table.run_with_blind_token_keys(&tokens, derive).await?;
         let mut reread = Self { kind: None, found, list, primary: stored, wanted: None };
         // This program does not know which copies a primary of an unknown version should have.
         if let Derived::UnknownVersion(_) = derived {
@@ -261,7 +261,7 @@ async fn confirm_contested<E: TableEntity>(
     let mut deriving = Vec::new();
     for primary in &after {
         let derive = || derive_existing::<E>(Some(primary), &tokens);
-        let derived = table.run_with_index_keys(&tokens, derive).await?;
+        let derived = table.run_with_blind_token_keys(&tokens, derive).await?;
         if let Derived::UnknownVersion(_) = derived {
             return Ok(Vec::new());
         }

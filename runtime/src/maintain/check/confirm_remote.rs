@@ -139,7 +139,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
                 }
             };
             let read = || self.reader.read_facts_of_row(&page.table, row, &tokens, &mut keep);
-            table.run_with_index_keys(&tokens, read).await?;
+            table.run_with_blind_token_keys(&tokens, read).await?;
         }
         Ok(Some(suspects))
     }
@@ -255,7 +255,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     let tokens = table.key_token_maker().await?;
     // This program does not know which copies a primary of an unknown version should have.
     let derive = || derive_existing::<E>(primary.as_ref(), &tokens);
-    let derived = table.run_with_index_keys(&tokens, derive).await?;
+    let derived = table.run_with_blind_token_keys(&tokens, derive).await?;
     if let Derived::UnknownVersion(_) = derived {
         return Ok(Outcome::Right);
     }

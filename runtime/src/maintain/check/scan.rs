@@ -228,7 +228,7 @@ pub(crate) async fn scan_facts<E: TableEntity>(
     while let Some(page) = pager.next_page(reader.table).await? {
         for row in &page.rows {
             let read = || reader.read_facts_of_row(&page.table, row, &tokens, &mut each);
-            reader.table.run_with_index_keys(&tokens, read).await?;
+            reader.table.run_with_blind_token_keys(&tokens, read).await?;
         }
         on_page(page.rows_read);
     }
@@ -318,7 +318,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
             };
             let table = &self.reader.table.name;
             let read = || self.reader.read_facts_of_row(table, &current, &tokens, &mut match_both);
-            let is_primary = self.reader.table.run_with_index_keys(&tokens, read).await?;
+            let is_primary = self.reader.table.run_with_blind_token_keys(&tokens, read).await?;
             self.progress.counts.primaries += u64::from(is_primary);
             row = self.next_row().await?;
         }

@@ -76,7 +76,7 @@ impl IndexedPrimary {
             Some(primary) => {
                 let tokens = table.key_token_maker().await?;
                 let derive = || Self::derive_index_row::<E>(family, &primary, &tokens);
-                table.run_with_index_keys(&tokens, derive).await
+                table.run_with_blind_token_keys(&tokens, derive).await
             }
             None => Ok(None),
         }

@@ -24,7 +24,9 @@ pub(crate) async fn record_primaries<E: TableEntity>(
     let mut rows = Vec::new();
     for primary in primaries {
         let derive = || derive_rows_of_primary::<E>(primary, &tokens);
-        let Some(derived) = table.run_with_index_keys(&tokens, derive).await? else { continue };
+        let Some(derived) = table.run_with_blind_token_keys(&tokens, derive).await? else {
+            continue;
+        };
         let of_family = |copy: &&CopyRow| copy.family.index == family.index;
         for copy in derived.remote_copies.iter().filter(of_family) {
             let (sealing, owner) = (&table.client.store().sealing, primary.partition_key());

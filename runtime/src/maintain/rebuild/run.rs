@@ -117,7 +117,7 @@ impl<E: TableEntity> Rebuild<E> {
         let mut primaries = Vec::new();
         for stored in page {
             let derive = || IndexedPrimary::derive_index_row::<E>(family, stored.row(), &tokens);
-            primaries.extend(table.run_with_index_keys(&tokens, derive).await?);
+            primaries.extend(table.run_with_blind_token_keys(&tokens, derive).await?);
         }
         let mut writer = RebuildWriter { table, family, report };
         // A wide primary needs an operation for each of its parts.

@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::key_cache::{KeyCache, Lifetime};
 use crate::clock::{Clock, SystemClock};
 use crate::seal::{
+    blind_token_key::BlindTokenKey,
     data_key::DataKey,
     envelope::KeyId,
-    index_key::IndexKey,
     provider::{KeyFuture, KeyProvider, KeyScope},
 };
 
@@ -37,7 +37,7 @@ pub struct CachedKeys<P> {
     stale: Duration,
     primary: KeyCache<KeyScope, DataKey>,
     data: KeyCache<(KeyScope, KeyId), DataKey>,
-    index: KeyCache<(KeyScope, Option<u32>), IndexKey>,
+    index: KeyCache<(KeyScope, Option<u32>), BlindTokenKey>,
 }
 
 impl<P: KeyProvider> CachedKeys<P> {
@@ -128,25 +128,25 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
         })
     }
 
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>> {
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
         Box::pin(async move {
-            let fetch = || self.provider.index(scope, version);
+            let fetch = || self.provider.fetch_blind_token_key(scope, version);
             let lifetime = self.lifetime(Duration::ZERO);
             let got = self.index.get((scope.clone(), version), lifetime, fetch).await?;
             Ok(got.0)
         })
     }
 
-    fn has_index_scopes(&self) -> bool {
-        self.provider.has_index_scopes()
+    fn has_blind_token_scopes(&self) -> bool {
+        self.provider.has_blind_token_scopes()
     }
 
-    fn index_scope(&self, partition_key: &str) -> KeyScope {
-        self.provider.index_scope(partition_key)
+    fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
+        self.provider.blind_token_scope(partition_key)
     }
 }
 

@@ -6,15 +6,15 @@ use super::ring::{Keyring, ScopeKeys};
 use crate::{
     error::{Error, ErrorKind, Result},
     seal::{
+        blind_token_key::BlindTokenKey,
         data_key::DataKey,
-        index_key::IndexKey,
         provider::{KeyScope, PartitionScopeRule},
         root::RootKey,
     },
 };
 
 /// Collects the keys of a [`Keyring`]. [`build`](Self::build) refuses a key that was added twice, a
-/// second primary key or current index key of a scope, and an index key of version 0.
+/// second primary key or current blind token key of a scope, and a blind token key of version 0.
 #[derive(Default)]
 pub struct KeyringBuilder {
     scopes: BTreeMap<KeyScope, ScopeKeys>,
@@ -29,7 +29,7 @@ impl Keyring {
     /// use entable::{KeyScope, Keyring, RootKey};
     ///
     /// let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
-    /// let keys = Keyring::builder().primary(&scope, &root).index(&scope, 1, &root).build()?;
+    /// let keys = Keyring::builder().primary(&scope, &root).blind_token_key(&scope, 1, &root).build()?;
     /// assert_eq!(keys.key_ids(&scope).len(), 1);
     /// # Ok::<(), entable::Error>(())
     /// ```
@@ -95,7 +95,7 @@ impl KeyringBuilder {
         self
     }
 
-    /// Adds the index key that makes new blind tokens of a scope.
+    /// Adds the blind token key that makes new blind tokens of a scope.
     ///
     /// ```
     /// use entable::{KeyScope, Keyring, RootKey};
@@ -103,16 +103,16 @@ impl KeyringBuilder {
     /// let scope = KeyScope::default_scope();
     /// let [old, new] = [[7; 32], [8; 32]].map(RootKey::from_bytes);
     ///
-    /// let keys = Keyring::builder().primary(&scope, &new).index(&scope, 1, &old).build()?;
-    /// assert_eq!(keys.index_key(&scope, None)?.version(), 1);
+    /// let keys = Keyring::builder().primary(&scope, &new).blind_token_key(&scope, 1, &old).build()?;
+    /// assert_eq!(keys.blind_token_key(&scope, None)?.version(), 1);
     /// # Ok::<(), entable::Error>(())
     /// ```
     #[must_use]
-    pub fn index(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
-        self.add_index_key(scope, version, root, true)
+    pub fn blind_token_key(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
+        self.add_blind_token_key(scope, version, root, true)
     }
 
-    /// Adds an index key that is only used to look values up, while blind tokens of two versions
+    /// Adds a blind token key that is only used to look values up, while blind tokens of two versions
     /// are stored.
     ///
     /// ```
@@ -121,17 +121,22 @@ impl KeyringBuilder {
     /// let scope = KeyScope::default_scope();
     /// let [old, new] = [[7; 32], [8; 32]].map(RootKey::from_bytes);
     ///
-    /// let keys = Keyring::builder().index_only(&scope, 1, &old).index(&scope, 2, &new).build()?;
-    /// assert_eq!(keys.index_key(&scope, None)?.version(), 2);
-    /// assert_eq!(keys.index_key(&scope, Some(1))?.version(), 1);
+    /// let keys = Keyring::builder().blind_token_key_for_lookups(&scope, 1, &old).blind_token_key(&scope, 2, &new).build()?;
+    /// assert_eq!(keys.blind_token_key(&scope, None)?.version(), 2);
+    /// assert_eq!(keys.blind_token_key(&scope, Some(1))?.version(), 1);
     /// # Ok::<(), entable::Error>(())
     /// ```
     #[must_use]
-    pub fn index_only(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
-        self.add_index_key(scope, version, root, false)
+    pub fn blind_token_key_for_lookups(
+        self,
+        scope: &KeyScope,
+        version: u32,
+        root: &RootKey,
+    ) -> Self {
+        self.add_blind_token_key(scope, version, root, false)
     }
 
-    fn add_index_key(
+    fn add_blind_token_key(
         mut self,
         scope: &KeyScope,
         version: u32,
@@ -140,15 +145,17 @@ impl KeyringBuilder {
     ) -> Self {
         // A blind token holds the version modulo 4, counted from 1. Version 0 would read as 4.
         if version == 0 {
-            return self.keep_mistake(scope, "has an index key of version 0, versions begin at 1");
+            return self
+                .keep_mistake(scope, "has a blind token key of version 0, versions begin at 1");
         }
         let keys = self.scopes.entry(scope.clone()).or_default();
         if is_current && keys.current.replace(version).is_some() {
-            return self.keep_mistake(scope, "has two current index keys");
+            return self.keep_mistake(scope, "has two current blind token keys");
         }
-        let key = Arc::new(IndexKey::from_root(root, version));
+        let key = Arc::new(BlindTokenKey::from_root(root, version));
         if keys.index.insert(version, key).is_some() {
-            return self.keep_mistake(scope, &format!("has index key version {version} twice"));
+            return self
+                .keep_mistake(scope, &format!("has blind token key version {version} twice"));
         }
         self
     }
@@ -184,20 +191,20 @@ impl KeyringBuilder {
     ///
     /// let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
     /// assert!(Keyring::builder().primary(&scope, &root).build().is_ok());
-    /// assert!(Keyring::builder().index(&scope, 0, &root).build().unwrap_err().is_invalid());
+    /// assert!(Keyring::builder().blind_token_key(&scope, 0, &root).build().unwrap_err().is_invalid());
     /// # Ok::<(), entable::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// `is_invalid` for two primary keys or two current index keys in a scope, a key that is added twice,
-    /// or an index key of version 0.
+    /// `is_invalid` for two primary keys or two current blind token keys in a scope, a key that is added twice,
+    /// or a blind token key of version 0.
     pub fn build(self) -> Result<Keyring> {
         match self.fault {
             Some(fault) => Err(fault),
             None => {
                 let (scopes, rule) = (self.scopes.into(), self.rule);
-                Ok(Keyring { scopes, rule, has_index_scopes: false })
+                Ok(Keyring { scopes, rule, has_blind_token_scopes: false })
             }
         }
     }

@@ -6,9 +6,9 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result, SealFault};
 use crate::seal::{
+    blind_token_key::BlindTokenKey,
     data_key::{DataKey, key_not_found_error},
     envelope::KeyId,
-    index_key::IndexKey,
     provider::{KeyFuture, KeyProvider, KeyScope, PartitionScopeRule},
     root::RootKey,
 };
@@ -21,7 +21,7 @@ use crate::seal::{
 ///
 /// let keys = Keyring::builder()
 ///     .primary(&KeyScope::default_scope(), &RootKey::from_bytes([0x42; 32]))
-///     .index(&KeyScope::default_scope(), 1, &RootKey::from_bytes([0x43; 32]))
+///     .blind_token_key(&KeyScope::default_scope(), 1, &RootKey::from_bytes([0x43; 32]))
 ///     .build()?;
 /// let same = Keyring::parse(
 ///     "entable-keyring 1
@@ -35,8 +35,8 @@ use crate::seal::{
 pub struct Keyring {
     pub(super) scopes: Arc<BTreeMap<KeyScope, ScopeKeys>>,
     pub(super) rule: Option<PartitionScopeRule>,
-    /// Whether each scope has index keys of its own.
-    pub(super) has_index_scopes: bool,
+    /// Whether each scope has blind token keys of its own.
+    pub(super) has_blind_token_scopes: bool,
 }
 
 /// The keys of one scope.
@@ -44,13 +44,13 @@ pub struct Keyring {
 pub(super) struct ScopeKeys {
     pub(super) primary: Option<KeyId>,
     pub(super) data: BTreeMap<KeyId, Arc<DataKey>>,
-    /// The version of the index key that makes new blind tokens.
+    /// The version of the blind token key that makes new blind tokens.
     pub(super) current: Option<u32>,
-    pub(super) index: BTreeMap<u32, Arc<IndexKey>>,
+    pub(super) index: BTreeMap<u32, Arc<BlindTokenKey>>,
 }
 
 impl Keyring {
-    /// Makes a keyring with one data key, in the default scope, and without an index key.
+    /// Makes a keyring with one data key, in the default scope, and without a blind token key.
     ///
     /// ```
     /// use entable::{KeyScope, Keyring, RootKey};
@@ -59,7 +59,7 @@ impl Keyring {
     /// let keys = Keyring::from_bytes(root);
     /// let scope = KeyScope::default_scope();
     /// assert_eq!(keys.key_ids(&scope).len(), 1);
-    /// assert!(keys.index_key(&scope, None).unwrap_err().is_key_unavailable());
+    /// assert!(keys.blind_token_key(&scope, None).unwrap_err().is_key_unavailable());
     /// # let _ = RootKey::from_bytes(root);
     /// # Ok::<(), entable::Error>(())
     /// ```
@@ -70,7 +70,7 @@ impl Keyring {
         keys.primary = Some(key.id());
         keys.data.insert(key.id(), Arc::new(key));
         let scopes = BTreeMap::from([(KeyScope::default_scope(), keys)]);
-        Self { scopes: scopes.into(), rule: None, has_index_scopes: false }
+        Self { scopes: scopes.into(), rule: None, has_blind_token_scopes: false }
     }
 
     /// Sets the function from PartitionKey to key scope. Rows with encrypted values or a seal can be
@@ -91,8 +91,8 @@ impl Keyring {
         self
     }
 
-    /// Makes blind tokens with index keys of the rows' own scopes, instead of the default scope's for all. A
-    /// scope without an index key in the keyring has no blind tokens: a write or lookup that needs a token
+    /// Makes blind tokens with blind token keys of the rows' own scopes, instead of the default scope's for all. A
+    /// scope without a blind token key in the keyring has no blind tokens: a write or lookup that needs a token
     /// fails with `is_key_unavailable`. `docs/encryption.md` says which values a holder of the default index
     /// key can still guess, and how to convert existing rows while the program runs.
     ///
@@ -102,16 +102,16 @@ impl Keyring {
     /// let tenant = KeyScope::named("tenant-7");
     /// let keys = Keyring::builder()
     ///     .primary(&tenant, &RootKey::generate()?)
-    ///     .index(&tenant, 1, &RootKey::generate()?)
+    ///     .blind_token_key(&tenant, 1, &RootKey::generate()?)
     ///     .build()?
     ///     .with_scopes(KeyScope::named)
-    ///     .with_index_scopes();
-    /// assert_eq!(keys.index_scope("tenant-7"), tenant);
+    ///     .with_blind_token_scopes();
+    /// assert_eq!(keys.blind_token_scope("tenant-7"), tenant);
     /// # Ok::<(), entable::Error>(())
     /// ```
     #[must_use]
-    pub fn with_index_scopes(mut self) -> Self {
-        self.has_index_scopes = true;
+    pub fn with_blind_token_scopes(mut self) -> Self {
+        self.has_blind_token_scopes = true;
         self
     }
 
@@ -156,28 +156,34 @@ impl Keyring {
         key.cloned().ok_or_else(|| key_not_found_error(id))
     }
 
-    /// Returns the index key of that version in a scope; for `None`, the one that makes new blind
+    /// Returns the blind token key of that version in a scope; for `None`, the one that makes new blind
     /// tokens.
     ///
     /// ```
     /// use entable::{KeyScope, Keyring, RootKey};
     ///
     /// let (scope, root) = (KeyScope::default_scope(), RootKey::from_bytes([7; 32]));
-    /// let keys = Keyring::builder().index(&scope, 1, &root).build()?;
-    /// assert_eq!(keys.index_key(&scope, None)?.version(), 1);
-    /// assert!(keys.index_key(&scope, Some(2)).unwrap_err().is_key_unavailable());
+    /// let keys = Keyring::builder().blind_token_key(&scope, 1, &root).build()?;
+    /// assert_eq!(keys.blind_token_key(&scope, None)?.version(), 1);
+    /// assert!(keys.blind_token_key(&scope, Some(2)).unwrap_err().is_key_unavailable());
     /// # Ok::<(), entable::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// `is_key_unavailable` if the scope does not have the index key.
-    pub fn index_key(&self, scope: &KeyScope, version: Option<u32>) -> Result<Arc<IndexKey>> {
+    /// `is_key_unavailable` if the scope does not have the blind token key.
+    pub fn blind_token_key(
+        &self,
+        scope: &KeyScope,
+        version: Option<u32>,
+    ) -> Result<Arc<BlindTokenKey>> {
         let keys = self.scopes.get(scope);
         let key = keys.and_then(|keys| keys.index.get(&version.or(keys.current)?));
         key.cloned().ok_or_else(|| match version {
-            None => missing_key_error(scope, "current index key"),
-            Some(version) => missing_key_error(scope, &format!("index key of version {version}")),
+            None => missing_key_error(scope, "current blind token key"),
+            Some(version) => {
+                missing_key_error(scope, &format!("blind token key of version {version}"))
+            }
         })
     }
 
@@ -218,20 +224,20 @@ impl KeyProvider for Keyring {
         Box::pin(ready(self.data_key(scope, id)))
     }
 
-    fn index<'a>(
+    fn fetch_blind_token_key<'a>(
         &'a self,
         scope: &'a KeyScope,
         version: Option<u32>,
-    ) -> KeyFuture<'a, Arc<IndexKey>> {
-        Box::pin(ready(self.index_key(scope, version)))
+    ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
+        Box::pin(ready(self.blind_token_key(scope, version)))
     }
 
-    fn has_index_scopes(&self) -> bool {
-        self.has_index_scopes
+    fn has_blind_token_scopes(&self) -> bool {
+        self.has_blind_token_scopes
     }
 
-    fn index_scope(&self, partition_key: &str) -> KeyScope {
-        match self.has_index_scopes {
+    fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
+        match self.has_blind_token_scopes {
             true => self.scope_of(partition_key),
             false => KeyScope::default_scope(),
         }

@@ -115,7 +115,7 @@ impl Keyring {
         Self::parse(&text)
     }
 
-    /// Generates a new keyring with a data key and an index key for the default scope, and returns its
+    /// Generates a new keyring with a data key and a blind token key for the default scope, and returns its
     /// text form, for a store of secrets.
     ///
     /// ```
@@ -238,17 +238,16 @@ fn add_index_line(
     secret: &str,
     refuse: impl Fn(&str) -> Error,
 ) -> Result<KeyringBuilder> {
-    let version: u32 = version
-        .parse()
-        .ok()
-        .filter(|version| *version > 0)
-        .ok_or_else(|| refuse("gives an index key a version that is no number from 1 on"))?;
+    let version: u32 =
+        version.parse().ok().filter(|version| *version > 0).ok_or_else(|| {
+            refuse("gives a blind token key a version that is no number from 1 on")
+        })?;
     let root = parse_root(secret, &refuse)?;
     let scope = KeyScope::named(scope);
     match role {
-        "current" => Ok(ring.index(&scope, version, &root)),
-        "other" => Ok(ring.index_only(&scope, version, &root)),
-        _ => Err(refuse("gives an index key a role that is neither `current` nor `other`")),
+        "current" => Ok(ring.blind_token_key(&scope, version, &root)),
+        "other" => Ok(ring.blind_token_key_for_lookups(&scope, version, &root)),
+        _ => Err(refuse("gives a blind token key a role that is neither `current` nor `other`")),
     }
 }
 

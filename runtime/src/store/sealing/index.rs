@@ -1,4 +1,4 @@
-//! Verifies blind tokens in keys by making them again from the decrypted values. Index keys are fetched once per page.
+//! Verifies blind tokens in keys by making them again from the decrypted values. Blind token keys are fetched once per page.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,13 +9,13 @@ use crate::{
     key::Family,
     plan::TokenMaker,
     row::Row,
-    seal::{IndexKey, KeyScope, token_version},
+    seal::{BlindTokenKey, KeyScope, token_version},
 };
 
-/// The index keys that one page of rows needs, cached by scope and key version. Version `None` means the key in use.
+/// The blind token keys that one page of rows needs, cached by scope and key version. Version `None` means the key in use.
 pub(crate) struct PageTokenKeys<'v> {
     sealer: &'v RowSealer,
-    known: HashMap<(KeyScope, Option<u32>), Result<Arc<IndexKey>>>,
+    known: HashMap<(KeyScope, Option<u32>), Result<Arc<BlindTokenKey>>>,
     failures: usize,
 }
 
@@ -24,11 +24,11 @@ impl<'v> PageTokenKeys<'v> {
         Self { sealer, known: HashMap::new(), failures: 0 }
     }
 
-    async fn index_key_of_scope(
+    async fn blind_token_key_of_scope(
         &mut self,
         scope: &KeyScope,
         version: Option<u32>,
-    ) -> Result<Arc<IndexKey>> {
+    ) -> Result<Arc<BlindTokenKey>> {
         let name = (scope.clone(), version);
         if let Some(key) = self.known.get(&name) {
             return key.clone();
@@ -37,7 +37,7 @@ impl<'v> PageTokenKeys<'v> {
         if self.failures >= MAX_FAILURES {
             return Err(too_many_scopes(scope));
         }
-        let key = self.sealer.fetch_index_key(scope, version).await;
+        let key = self.sealer.fetch_blind_token_key(scope, version).await;
         self.failures += usize::from(key.is_err());
         self.known.insert(name, key.clone());
         key
@@ -61,16 +61,16 @@ impl<'v> PageTokenKeys<'v> {
         });
         let Some(spare) = first else { return Ok(()) };
         let scope = self.sealer.blind_token_scope(family, row.partition_key());
-        let current = self.index_key_of_scope(&scope, None).await?;
+        let current = self.blind_token_key_of_scope(&scope, None).await?;
         let mut refused = None;
         // The token only contains two bits of the version, which may mean an earlier or the next key.
         for version in key_versions(current.version(), spare) {
             let key = match version == current.version() {
                 true => Ok(current.clone()),
-                false => self.index_key_of_scope(&scope, Some(version)).await,
+                false => self.blind_token_key_of_scope(&scope, Some(version)).await,
             };
             match key.and_then(|key| {
-                TokenMaker::with_index_key(key).check_tokens_in_keys(schema, family, row)
+                TokenMaker::with_blind_token_key(key).check_tokens_in_keys(schema, family, row)
             }) {
                 Ok(()) => return Ok(()),
                 Err(error) => drop(refused.get_or_insert(error)),
@@ -80,16 +80,16 @@ impl<'v> PageTokenKeys<'v> {
     }
 }
 
-/// Returns the error for an index key that was not fetched because too many others of its page are not available.
+/// Returns the error for a blind token key that was not fetched because too many others of its page are not available.
 fn too_many_scopes(scope: &KeyScope) -> Error {
     let message = format!(
-        "{MAX_FAILURES} other index keys that the page needs cannot be had, so that the scope `{}` was not asked for its own: read the row alone",
+        "{MAX_FAILURES} other blind token keys that the page needs cannot be had, so that the scope `{}` was not asked for its own: read the row alone",
         scope.name().escape_debug()
     );
     Error::seal(SealFault::KeyUnavailable { retryable: true }, message)
 }
 
-/// Returns the versions of the index key that the two bits in a blind token may mean: the latest up to `current`, then
+/// Returns the versions of the blind token key that the two bits in a blind token may mean: the latest up to `current`, then
 /// the next, which another process may already use.
 fn key_versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
     let behind = (current % 4 + 4 - spare) % 4;

@@ -14,13 +14,13 @@ use crate::{
     key::Family,
     plan::StoredAs,
     row::Row,
-    seal::{DataKey, IndexKey, is_envelope, key_id_of, seal_key_id_of, sealed_len},
+    seal::{BlindTokenKey, DataKey, is_envelope, key_id_of, seal_key_id_of, sealed_len},
 };
 
 /// The current keys and rules for encrypting values.
 struct SealingInUse<'k> {
     key: &'k DataKey,
-    index: Option<&'k IndexKey>,
+    index: Option<&'k BlindTokenKey>,
     /// Returns whether the client's `encrypt_if` chooses a property that no type declares as encrypted.
     chosen: &'k (dyn Fn(&str) -> bool + Sync),
     /// Whether the row is sealed as a whole.
@@ -64,7 +64,8 @@ impl RowSealer {
         let declared = sealing_of_row(schema, kept_version);
         let has_tokens = declared.columns.iter().any(|column| column.companion.is_some());
         let scope = self.blind_token_scope(family, stored.partition_key());
-        let index = if has_tokens { Some(self.fetch_index_key(&scope, None).await?) } else { None };
+        let index =
+            if has_tokens { Some(self.fetch_blind_token_key(&scope, None).await?) } else { None };
         let chosen = |name: &str| {
             !is_token_or_seal(name, Some(&declared))
                 && self.is_chosen_for_encryption(schema, family, stored, name)

@@ -14,7 +14,7 @@ use crate::{
     key::Family,
     plan::{StoredAs, TOKEN_CHARACTER_BITS, TokenMaker, blind_token_scope},
     row::{Row, RowBuilder, property_name_from_utf8},
-    seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_to_seal},
+    seal::{BlindTokenKey, DataKey, KeyScope, ValueBinding, properties_to_seal},
 };
 
 impl RowSealer {
@@ -54,7 +54,7 @@ impl RowSealer {
         let scope = keys.scope_of(partition_key);
         // One key for the whole transaction: all its rows are in one partition and therefore in one scope.
         let key = keys.primary(&scope).await?;
-        let index_keys = self.index_keys_of(&to_seal, &plans).await?;
+        let blind_token_keys = self.blind_token_keys_of(&to_seal, &plans).await?;
         let sealed = to_seal.into_iter().zip(plans).map(|(to_seal, plan)| {
             if plan.is_empty() {
                 return Ok(to_seal.operation);
@@ -67,7 +67,7 @@ impl RowSealer {
             };
             let scope =
                 if plan.makes_tokens() { self.token_scope_of_operation(&to_seal) } else { None };
-            let index = scope.and_then(|scope| index_keys.get(&scope)).map(|key| &**key);
+            let index = scope.and_then(|scope| blind_token_keys.get(&scope)).map(|key| &**key);
             let sealer = TransactionSealer { table, own, key: &key, index };
             let row = sealer.seal_row(to_seal.operation.row(), &plan)?;
             Ok(to_seal.operation.with_row(row))
@@ -86,16 +86,18 @@ impl RowSealer {
             && declared.is_none_or(|(schema, _)| !schema.is_sealed())
     }
 
-    /// Returns the maker of blind tokens in keys. It has the index key that all partitions share. If scopes have
+    /// Returns the maker of blind tokens in keys. It has the blind token key that all partitions share. If scopes have
     /// their own keys, it has none yet.
     pub(crate) async fn shared_token_maker(&self) -> Result<TokenMaker> {
-        if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_index_scopes()) {
+        if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_blind_token_scopes()) {
             return Ok(TokenMaker::with_key_per_scope(keys.clone()));
         }
-        self.fetch_index_key(&KeyScope::default_scope(), None).await.map(TokenMaker::with_index_key)
+        self.fetch_blind_token_key(&KeyScope::default_scope(), None)
+            .await
+            .map(TokenMaker::with_blind_token_key)
     }
 
-    /// Returns the scope whose index key makes the blind tokens of a row.
+    /// Returns the scope whose blind token key makes the blind tokens of a row.
     pub(crate) fn blind_token_scope(&self, family: &Family, partition_key: &str) -> KeyScope {
         let keys = self.keys.as_ref();
         keys.map_or_else(KeyScope::default_scope, |keys| {
@@ -103,37 +105,37 @@ impl RowSealer {
         })
     }
 
-    /// Fetches an index key of a scope: the given version, or for `None` the version that makes new blind tokens.
-    pub(crate) async fn fetch_index_key(
+    /// Fetches a blind token key of a scope: the given version, or for `None` the version that makes new blind tokens.
+    pub(crate) async fn fetch_blind_token_key(
         &self,
         scope: &KeyScope,
         version: Option<u32>,
-    ) -> Result<Arc<IndexKey>> {
+    ) -> Result<Arc<BlindTokenKey>> {
         let keys = self.keys.as_ref().ok_or_else(|| no_keys_error("a token is to be made"))?;
-        keys.index(scope, version).await
+        keys.fetch_blind_token_key(scope, version).await
     }
 
-    /// Fetches the index keys for the short blind tokens of rows in one partition. These rows have one scope,
+    /// Fetches the blind token keys for the short blind tokens of rows in one partition. These rows have one scope,
     /// unless some have a blind token in the PartitionKey.
-    async fn index_keys_of(
+    async fn blind_token_keys_of(
         &self,
         to_seal: &[OperationToSeal],
         plans: &[SealPlan],
-    ) -> Result<HashMap<KeyScope, Arc<IndexKey>>> {
+    ) -> Result<HashMap<KeyScope, Arc<BlindTokenKey>>> {
         let mut keys = HashMap::new();
         let making = to_seal.iter().zip(plans).filter(|(_, plan)| plan.makes_tokens());
         for (to_seal, _) in making {
             if let Some(scope) = self.token_scope_of_operation(to_seal)
                 && !keys.contains_key(&scope)
             {
-                let key = self.fetch_index_key(&scope, None).await?;
+                let key = self.fetch_blind_token_key(&scope, None).await?;
                 keys.insert(scope, key);
             }
         }
         Ok(keys)
     }
 
-    /// Returns the scope whose index key makes the short blind tokens of a row, or `None` for a row without a
+    /// Returns the scope whose blind token key makes the short blind tokens of a row, or `None` for a row without a
     /// declared type.
     fn token_scope_of_operation(&self, to_seal: &OperationToSeal) -> Option<KeyScope> {
         let (_, family) = to_seal.stored_as.type_and_family()?;
@@ -170,7 +172,7 @@ struct TransactionSealer<'k> {
     /// The table that blind tokens are bound to: the entity's own, even for a copy in another table.
     own: &'k str,
     key: &'k DataKey,
-    index: Option<&'k IndexKey>,
+    index: Option<&'k BlindTokenKey>,
 }
 
 impl TransactionSealer<'_> {

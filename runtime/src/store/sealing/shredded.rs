@@ -26,7 +26,7 @@ struct LookupScopes {
 
 impl RowSealer {
     /// Returns whether a lookup failed because the scope of its rows has neither a data key for writing nor an
-    /// index key. The scope is taken from the row in the error, otherwise from the path's PartitionKey, otherwise
+    /// blind token key. The scope is taken from the row in the error, otherwise from the path's PartitionKey, otherwise
     /// from `named`. The decision depends on the scope and never on a key id: rows contain ids, and invented ids
     /// would hide rows.
     pub(crate) async fn is_lookup_of_shredded_scope(
@@ -54,18 +54,18 @@ impl RowSealer {
         scopes.are_keys_gone(keys).await
     }
 
-    /// Returns the key provider if scopes have their own index keys and `error` means that a key is missing,
+    /// Returns the key provider if scopes have their own blind token keys and `error` means that a key is missing,
     /// otherwise `None`.
     fn keys_of_scopes(&self, error: &Error) -> Option<&dyn KeyProvider> {
         let is_missing = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
-        let keys = self.keys.as_deref().filter(|keys| keys.has_index_scopes())?;
+        let keys = self.keys.as_deref().filter(|keys| keys.has_blind_token_scopes())?;
         (is_missing || is_key_gone(error)).then_some(keys)
     }
 }
 
 impl ShreddedScopes {
     /// Returns whether a row cannot be decrypted because the scope of its partition has neither a data key for
-    /// writing nor an index key.
+    /// writing nor a blind token key.
     pub(crate) async fn is_row_scope_shredded(
         &mut self,
         sealer: &RowSealer,
@@ -91,7 +91,7 @@ impl ShreddedScopes {
 
 impl LookupScopes {
     fn scopes_of_partition(keys: &dyn KeyProvider, partition_key: &str) -> Self {
-        Self { data: keys.scope_of(partition_key), index: keys.index_scope(partition_key) }
+        Self { data: keys.scope_of(partition_key), index: keys.blind_token_scope(partition_key) }
     }
 
     fn of_one_scope(scope: KeyScope) -> Self {
@@ -101,6 +101,6 @@ impl LookupScopes {
     async fn are_keys_gone(&self, keys: &dyn KeyProvider) -> bool {
         let is_gone = |error: Option<Error>| error.is_some_and(|error| is_key_gone(&error));
         is_gone(keys.primary(&self.data).await.err())
-            && is_gone(keys.index(&self.index, None).await.err())
+            && is_gone(keys.fetch_blind_token_key(&self.index, None).await.err())
     }
 }

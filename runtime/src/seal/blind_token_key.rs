@@ -21,18 +21,18 @@ const CHARACTERS: usize = 26;
 /// often each occurs.
 ///
 /// ```
-/// use entable::{IndexKey, RootKey, ValueRef};
+/// use entable::{BlindTokenKey, RootKey, ValueRef};
 ///
-/// let key = IndexKey::from_root(&RootKey::from_bytes([0x43; 32]), 1);
+/// let key = BlindTokenKey::from_root(&RootKey::from_bytes([0x43; 32]), 1);
 /// let token = key.token("People", "Email", ValueRef::String("ada@example.com"));
 /// assert_eq!(token, "7fk5gujb7kccdq7728bvdqsnvg");
 /// ```
-pub struct IndexKey {
+pub struct BlindTokenKey {
     version: u32,
     root: RootKey,
 }
 
-impl IndexKey {
+impl BlindTokenKey {
     /// Derives the key from a root key. Versions begin at 1 and increase by 1 with each new key.
     pub fn from_root(root: &RootKey, version: u32) -> Self {
         Self { version, root: root.clone() }
@@ -110,9 +110,9 @@ fn digit(value: u128) -> char {
     DIGITS.get(at).copied().map_or('0', char::from)
 }
 
-impl fmt::Debug for IndexKey {
+impl fmt::Debug for BlindTokenKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IndexKey").field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("BlindTokenKey").field("version", &self.version).finish_non_exhaustive()
     }
 }
 
