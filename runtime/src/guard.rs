@@ -1,5 +1,6 @@
-//! The guards of the protocols of the outbox and of queues in tables, and mutations of the code. A simulation can disable one guard, or
-//! make one mistake, to show that histories and scenarios fail then.
+//! Switches for tests of the outbox and of queues in tables. A *guard* is a safety rule of their protocols, such as "write
+//! a copy only under the ETag that was read". A *mutation* is a mistake in the code. A test disables one guard or makes
+//! one mistake, and shows that something then goes wrong. Programs keep all guards and make no mistake.
 
 use std::future::Future;
 
@@ -227,7 +228,8 @@ mutations! {
     ListsUnbounded,
 }
 
-/// The guards that hold: all of them, except in a simulation that disables one.
+/// Says which safety rules ([`Guard`]) the code follows. It follows all of them, unless a test has disabled one to show
+/// the damage. Also says which deliberate mistake ([`Mutation`]) the code makes: none, unless a test asks for one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ActiveGuards {
     #[cfg(feature = "conformance")]
@@ -243,7 +245,7 @@ impl ActiveGuards {
         Self { disabled: Some(guard), mutation: None }
     }
 
-    /// Returns guards which all hold, in code with a mistake.
+    /// Returns all guards, and lets the code make one mistake.
     #[cfg(feature = "conformance")]
     pub(crate) const fn with_mutation(mutation: Mutation) -> Self {
         Self { disabled: None, mutation: Some(mutation) }
@@ -262,14 +264,14 @@ impl ActiveGuards {
         self.mutation == Some(mutation)
     }
 
-    /// Returns whether a guard holds: always, in a build without simulations.
+    /// Returns whether the code follows the rule `guard`. Always `true` in a program's build.
     #[cfg(not(feature = "conformance"))]
     #[allow(clippy::unused_self, reason = "a simulation disables guards of one client")]
     pub(crate) const fn guard_holds(self, _: Guard) -> bool {
         true
     }
 
-    /// Returns whether a guard holds: `false` if the simulation disables it.
+    /// Returns whether the code follows the rule `guard`: `false` if the test has disabled it.
     #[cfg(feature = "conformance")]
     pub(crate) fn guard_holds(self, guard: Guard) -> bool {
         self.disabled != Some(guard)

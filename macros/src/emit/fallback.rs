@@ -99,7 +99,7 @@ pub(crate) fn emit_empty_message(input: &DeriveInput, message: &model::Message) 
     if !can_have_empty_impls(input) {
         return TokenStream::new();
     }
-    super::message(message)
+    super::emit_message(message)
 }
 
 /// Returns impls that do nothing for `#[derive(EdmEnum)]`.

@@ -242,7 +242,7 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
         Segment::Part(part) => Some(key_part::part_constant(part, entity.fields.get(part.field)?)),
     });
     let number = quote! {
-        _rt_part_segment("", _rt_Form::Width(2), _rt_Some(2), _rt_width_codec::<_rt::u8>())
+        _rt_part_segment("", _rt_Form::Width(2), _rt_Some(2), _rt_zero_padded_codec::<_rt::u8>())
     };
     Some(quote! {
         const __PARTS: &'static _rt_Family = &_rt_Family {

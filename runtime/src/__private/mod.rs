@@ -149,7 +149,7 @@ pub mod short {
         schema_defaults_of_entity as _rt_schema_defaults_of_entity,
         set_in_patch as _rt_set_in_patch, start_path as _rt_start_path,
         stored_column as _rt_stored_column, str as _rt_str, u32 as _rt_u32, usize as _rt_usize,
-        zero_padded_codec as _rt_width_codec,
+        zero_padded_codec as _rt_zero_padded_codec,
     };
     pub use crate::__private as _rt;
 }

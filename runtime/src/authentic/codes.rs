@@ -1,4 +1,5 @@
-//! Makes and verifies the codes over work, with the keys of a client.
+//! Makes and verifies authentication codes (MACs) with the keys of a client. A code covers one piece of [`Work`], which is
+//! something that a row or a message makes a worker do, such as a move of an entity.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The rules about which work needs a code.
+//! The rules about which work of workers, such as handling a message, needs an authentication code.
 
 /// Whether a client with keys asks for a code on the work that it finds, such as messages and moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

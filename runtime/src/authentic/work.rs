@@ -8,7 +8,7 @@ use crate::{
 };
 use sha2::{Digest, Sha256};
 
-/// A piece of work that a code covers.
+/// One piece of work that an authentication code covers: what a row or a queued message makes a worker do.
 pub(crate) enum Work<'w> {
     /// A message of the outbox.
     Message {

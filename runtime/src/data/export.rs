@@ -173,11 +173,17 @@ impl Export {
         None
     }
 
-    /// Exports an embedded store as of one moment. While the snapshot is open, the space of its rows is not reused,
-    /// so replaced and deleted rows make the file grow. [`ExportProgress::growth`] shows by how much. Once the file
-    /// has grown by more than `max_growth_bytes`, the export takes a new snapshot for each page.
-    /// [`ExportReport::snapshots`] counts the snapshots. The file grows in steps, and the last step may exceed
-    /// the bound. With `u64::MAX` all rows are of one moment.
+    /// Exports the rows of an embedded store as they are at one moment, from a snapshot, even if other tasks write
+    /// meanwhile.
+    ///
+    /// A snapshot costs space: until it is closed, the file keeps the rows that others replace or delete, so it grows.
+    /// `max_growth_bytes` limits that. When the file has grown by more, the export closes the snapshot, and from then
+    /// on takes a new one for each page: each page is consistent, but the pages are of different moments. The file
+    /// grows in steps, so it can exceed the limit by one step. With `u64::MAX` there is no limit, and all rows are of
+    /// one moment.
+    ///
+    /// [`ExportProgress::growth`] shows how much the file has grown, and [`ExportReport::snapshots`] how many snapshots
+    /// were taken: 1 if all rows are of one moment.
     ///
     /// ```
     /// use entable::prelude::*;

@@ -97,7 +97,8 @@ pub trait Input<T> {
     /// Converts the argument to a `T`.
     fn input(self) -> T;
 
-    /// Appends the argument to a key as `encode` appends the value that it stands for.
+    /// Appends the text of this argument to a key that is being built. `encode` writes a `T` as text. Gives the same
+    /// text as `encode(&self.input(), out)`; a type can override this to avoid the conversion to a `T`.
     ///
     /// # Errors
     ///

@@ -22,8 +22,8 @@ enum ReadProperty<F> {
     Row(fn(&Row, &str) -> Result<F>),
 }
 
-/// The function that reads a field from a part of a key. It receives the part's text, or for a date form the
-/// start of the period that the text denotes.
+/// How a column reads its field back from a key that contains it: with a function that receives the text of the key part
+/// or, for a date form such as `%Y%m`, the first time of that month.
 pub enum ReadPart<F> {
     /// The type's own form. Escapes are removed if the part has a variable width.
     Plain(fn(&str) -> Result<F, InvalidValue>),

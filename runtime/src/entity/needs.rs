@@ -1,10 +1,12 @@
-//! What reads and writes of an entity type require, as a constant of the type.
+//! Defines [`Needs`]: the extra steps that reads and writes of an entity type take, such as decrypting rows or reading
+//! the stored entity first. They follow from the type's declaration, so the compiler computes them.
 
 use super::{Schema, set::Members};
 use crate::key::FamilyKind;
 
-/// What reads and writes of a type require beyond a single plain row: any combination of the constants of this
-/// type. A plain entity needs nothing.
+/// A set of flags: each constant of this type is one reason why a read or write of an entity takes more than a single
+/// request for a single row. An entity without copies, encryption, parts or expiry has [`NONE`](Self::NONE) for reads.
+/// A read or write skips every step whose flag is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs(u16);
 
@@ -63,7 +65,8 @@ impl Needs {
 }
 
 impl Schema {
-    /// Returns what reads and writes of the type require, whichever version wrote the stored rows.
+    /// Returns the flags of this entity type: the flags of the current version and of all older versions together,
+    /// because any of them may have written a stored row.
     pub(crate) const fn needs(&self) -> Needs {
         let mut needs = Needs::CURRENT
             .and_if(self.is_sealed(), Needs::OPENING)
@@ -79,7 +82,7 @@ impl Schema {
         needs
     }
 
-    /// Returns what the row families of this version need.
+    /// Returns the flags that follow from the row families (primary, copies, lists) of this version alone.
     const fn needs_of_own_families(&self) -> Needs {
         let (mut needs, mut families) = (Needs::NONE, self.families);
         while let [family, rest @ ..] = families {
@@ -98,7 +101,7 @@ impl Schema {
 }
 
 impl Members {
-    /// Returns what reads and writes of the set require: the needs of all members.
+    /// Returns the flags of a set: the flags of all its entity types together.
     pub(crate) const fn needs(&self) -> Needs {
         let (mut needs, mut schemas) = (Needs::NONE, self.schemas());
         while let [schema, rest @ ..] = schemas {

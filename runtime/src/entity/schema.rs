@@ -375,7 +375,7 @@ impl Schema {
         (self.type_id)() == (other.type_id)()
     }
 
-    /// Returns the property with the type of the entity's rows, or `None` if the keys determine the type.
+    /// Returns the name of the property that says which type a row has, or `None` if the row's keys say it.
     pub(crate) const fn type_property(&self) -> Option<&'static str> {
         match self.discriminator {
             Discriminator::Property(name) => Some(name),

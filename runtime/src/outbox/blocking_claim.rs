@@ -1,4 +1,5 @@
-//! Handles a live claim that blocks another write of its entity.
+//! Handles a live claim that blocks another write of its entity. A claim is a row that reserves unique keys for one
+//! transaction. A live claim is one whose writer may still send that transaction.
 
 use std::{
     collections::HashSet,

@@ -1,5 +1,5 @@
 //! Reserves the keys of unique remote indexes before the transaction that takes them, and releases them if the
-//! transaction fails.
+//! transaction fails. One claim row, in the primary's partition, names all keys that a transaction reserves.
 
 use futures_util::future::join_all;
 

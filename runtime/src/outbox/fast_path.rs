@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures_util::future::try_join_all;
 
 use super::{
-    background::left_to_worker,
+    background::left_to_worker_error,
     blob_writes::{self, delete_blob, own_blob_name},
     deadline::WriteDeadline,
     keys::{ReleasedUniqueKey, WantedUniqueKey},
@@ -326,7 +326,7 @@ impl FastPath {
         let PlannedDirtyRow { partition_key, primary, .. } = &entity.dirty;
         let owner = RowAt::new(&self.table, partition_key, primary);
         let CopyChange { address, kinds, wanted, .. } = change;
-        let claim = found.map(reserving_claim).transpose()?.flatten();
+        let claim = found.map(id_of_reserving_claim).transpose()?.flatten();
         // The transaction that owns the claim may still arrive, and needs its reservation.
         let is_claimed_by_other = claim.is_some() && claim != self.claim.as_deref();
         // Overwriting it would give the key away before that transaction is decided.

@@ -1,4 +1,4 @@
-//! Remembers the claims that dropped or failed writes of this client have left alive. If such a claim blocks a
+//! Remembers the claims (rows that reserve unique keys for one transaction) that dropped or failed writes of this client have left alive. If such a claim blocks a
 //! later write of this client, that write marks the claim dead immediately instead of waiting for it.
 
 use std::{

@@ -68,7 +68,7 @@ async fn write_list_in_turn(
             None => Err(left_to_worker_error()),
         }
     });
-    written.await?.ok_or_else(left_to_worker)
+    written.await?.ok_or_else(left_to_worker_error)
 }
 
 fn left_to_worker_error() -> Error {

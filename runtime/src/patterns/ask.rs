@@ -156,10 +156,10 @@ impl<E, T> From<Query<E, T>> for Question {
         let family = request.family();
         // A page size out of range is refused too, which `explain` does not say.
         let fault = fault.or_else(|| {
-            let filter = request.parts().and_then(|parts| request.filter_to_explain(parts));
+            let filter = request.item_rows().and_then(|parts| request.filter_to_explain(parts));
             filter.and_then(|filter| request.check_options(&filter)).err()
         });
-        let rows_per_item = request.parts().map_or(1, |parts| u64::from(parts.rows_per_item()));
+        let rows_per_item = request.item_rows().map_or(1, |parts| u64::from(parts.rows_per_item()));
         Self {
             verb: if reads_each { "query of a list" } else { "query" },
             filter,

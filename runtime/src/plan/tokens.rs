@@ -1,4 +1,6 @@
-//! Replaces placeholders in keys by blind tokens of secret values.
+//! Replaces placeholders in keys by blind tokens. A blind token is a keyed hash of a secret value: equal values have equal
+//! tokens, so a row can be found by the value without showing it. Only verbs can make tokens, because the key for it is
+//! fetched asynchronously. Paths and rows are built earlier, with placeholders.
 
 use std::{
     collections::{BTreeSet, HashMap},

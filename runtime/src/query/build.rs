@@ -141,11 +141,18 @@ macro_rules! setters {
             self
         }
 
-        /// Allows a window of more than 10,000 dated tables to be read table by table, which is refused by default.
-        /// Matters only to clients that may not list tables. Other clients read only the tables that exist.
+        /// Allows a query of more than 10,000 dated tables by a client that may not list tables, such as one with a
+        /// shared access signature. Such a client has to ask each table of the window, with one request at least. A
+        /// window of more than 10,000 tables is probably a mistyped year, so it is refused unless you call this.
+        ///
+        /// Has no effect for other clients: they list the tables first and read only those that exist.
         ///
         /// ```
-        /// use entable::prelude::*;
+        /// use entable::{
+        ///     ErrorKind,
+        ///     backend::{Memory, layer::{FaultInjector, InjectedFault, RequestKind}},
+        ///     prelude::*,
+        /// };
         /// use time::{OffsetDateTime, macros::datetime};
         ///
         /// #[derive(TableEntity)]
@@ -153,11 +160,20 @@ macro_rules! setters {
         /// struct Login { user: String, at: OffsetDateTime }
         ///
         /// # tokio::runtime::Runtime::new()?.block_on(async {
-        /// let logins: Table<Login> = Client::memory().table();
-        /// let century = datetime!(1950-01-01 0:00 UTC)..datetime!(2050-01-01 0:00 UTC);
-        /// let query = logins.query(Login::primary().at_between(century).user("don")).allow_many_tables();
-        /// assert_eq!((query.explain().tables, query.explain().lists_tables), (36_525, true));
-        /// assert!(query.collect().await?.is_empty());
+        /// // A client that may read rows but not list tables.
+        /// let fault = FaultInjector::around(Memory::new());
+        /// let denied = || InjectedFault::Before(Error::new(ErrorKind::Denied, "may not list tables"));
+        /// let client = Client::builder().backend(fault.clone()).build()?;
+        /// let logins: Table<Login> = client.table();
+        ///
+        /// let years = datetime!(2000-01-01 0:00 UTC)..datetime!(2028-01-01 0:00 UTC);
+        /// let query = logins.query(Login::primary().at_between(years).user("don"));
+        /// assert_eq!(query.explain().tables, 10_227);
+        /// fault.inject(RequestKind::Tables, 0, denied());
+        /// assert!(query.collect().await.is_err_and(|error| error.is_invalid()));
+        ///
+        /// fault.inject(RequestKind::Tables, 0, denied());
+        /// assert!(query.allow_many_tables().collect().await?.is_empty(), "asks each of the 10,227 tables");
         /// # Ok::<(), Error>(()) })?;
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```

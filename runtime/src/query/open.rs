@@ -1,4 +1,5 @@
-//! Reads single rows, and takes stored rows through the stages of a plan.
+//! Reads single rows, and opens stored rows: verifies and decrypts them, joins the rows of wide entities, and drops rows
+//! that are no items, such as expired ones. Each is a stage, and a read runs only the stages in its plan.
 
 use super::plan::{ItemRows, OpenStages, ReadPlan};
 use crate::{

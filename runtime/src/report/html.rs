@@ -114,7 +114,7 @@ fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
         ));
     }
     let numbers = [
-        (status.oldest.map_or("none".to_owned(), age), "lag"),
+        (status.oldest.map_or("none".to_owned(), format_duration), "lag"),
         (with_thousands_commas(outbox.open_row_count()), "open rows"),
         (with_thousands_commas(status.partitions), "partitions"),
         (status.stuck.len().to_string(), "stuck"),

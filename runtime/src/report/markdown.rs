@@ -42,7 +42,7 @@ fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
         "\nOutbox:{some} {} open rows in {some_partitions} partitions, {} stuck; lag {}.\n",
         with_thousands_commas(outbox.open_row_count()),
         with_thousands_commas(status.stuck.len() as u64),
-        status.oldest.map_or("none".to_owned(), age),
+        status.oldest.map_or("none".to_owned(), format_duration),
         some_partitions = with_thousands_commas(status.partitions),
     ));
 }

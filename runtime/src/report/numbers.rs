@@ -55,7 +55,7 @@ mod tests {
     fn numbers_are_written_as_people_do() {
         let texts = [0, 999, 1_000, 1_234_567].map(with_thousands_commas);
         assert_eq!(texts, ["0", "999", "1,000", "1,234,567"]);
-        let texts = [1_023, 1_024, 1_536, 1 << 20, (1 << 20) - 1, 5 << 40].map(size);
+        let texts = [1_023, 1_024, 1_536, 1 << 20, (1 << 20) - 1, 5 << 40].map(format_bytes);
         let expected = ["1,023 bytes", "1.0 KiB", "1.5 KiB", "1.0 MiB", "1,023.9 KiB", "5.0 TiB"];
         assert_eq!(texts, expected);
         let texts =

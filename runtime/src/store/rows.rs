@@ -57,8 +57,10 @@ impl Store {
         self.blobs.as_ref()?.as_any().downcast_ref()
     }
 
-    /// Starts to estimate the store's time if any of the types can expire. Verbs that read, write or sweep such
-    /// entities call this before their first page. Otherwise, a wrong local clock could hide an entity.
+    /// Switches on the estimate of the store's time if entities of any of these types can expire. From then on, the
+    /// client learns the store's time from the dates of its answers. Code that reads, writes or sweeps entities that
+    /// can expire calls this before its first request. Without the estimate, it would compare times of expiry with
+    /// the local clock, and a local clock that is fast would hide entities that have not expired.
     pub(crate) fn estimate_store_time_if_expiring(
         &self,
         schemas: impl IntoIterator<Item = &'static Schema>,
@@ -68,7 +70,7 @@ impl Store {
         }
     }
 
-    /// Starts to estimate the store's time, for a type that can expire.
+    /// Switches on the estimate of the store's time, which an entity that can expire is compared with.
     pub(crate) fn estimate_store_time(&self) {
         self.is_time_watched.store(true, Ordering::Relaxed);
     }

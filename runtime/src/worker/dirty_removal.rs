@@ -1,4 +1,5 @@
-//! Deletes dirty rows whose work is done, under the ETag with which their passes began.
+//! Deletes dirty rows whose work is done, under the ETag with which their passes began. A dirty row lists the remote copies
+//! and lists of one primary that may be wrong, and a pass makes them right.
 
 use super::{pass::FinishedDirtyRow, state::Worker};
 use crate::{

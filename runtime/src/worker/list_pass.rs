@@ -1,4 +1,4 @@
-//! Passes over dirty rows with remote lists. They run together, which lets each list be written once.
+//! Passes over dirty rows (rows that list what may be wrong in other partitions) with remote lists. They run together, which lets each list be written once.
 //!
 //! Order of requests: read the lists, then each dirty row's copies and its primary, then write each list under
 //! the version that was read. Dirty rows whose lists do not fit into memory together wait for the next such

@@ -11,7 +11,7 @@ use crate::{
     edm::ValueRef,
     error::Result,
     outbox::{blob_writes::own_blob_name, state::Outbox},
-    plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_of},
+    plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_in_property},
     row::Row,
     table::Client,
 };
@@ -162,7 +162,7 @@ impl OutboxStatus {
 
     /// Counts a message under the key that signed it.
     fn count_signing_key(&mut self, message: &Row) {
-        match code_of(message, CODE) {
+        match code_in_property(message, CODE) {
             Ok(None) => self.unsigned += 1,
             code => {
                 let code = code.ok().flatten().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Visits of partitions: what a worker found there, and when it visits them again.
+//! Visits of partitions with outbox rows: what a worker found there, and when it visits them again.
 //!
 //! Each waiting row has a time when it is due. Work that was left since the last visit has none, so a worker also
 //! looks at partitions in between. For a store with much waiting work, these looks are the main cost. They become

@@ -42,7 +42,7 @@ pub(super) struct GroupTransaction<'t> {
     summary: GroupSummary,
 }
 
-/// The writes of a transaction's batches, as far as the commit needs them.
+/// What a commit has to know about the batches that one transaction of the engine has written.
 #[derive(Default)]
 pub(super) struct GroupSummary {
     /// Whether a row was deleted. A deleted row's Timestamp is in no row any more, so the commit

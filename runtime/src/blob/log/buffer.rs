@@ -18,7 +18,7 @@ pub(super) struct UnstoredLines {
 /// The lines of one hour that are stored as one blob.
 #[derive(Debug)]
 pub(super) struct HourLines {
-    pub(super) hour: Hour,
+    pub(super) hour: LogHour,
     pub(super) text: Bytes,
     pub(super) first: Ticks,
     pub(super) last: Ticks,

@@ -32,7 +32,7 @@ impl LogHour {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogFolder {
     /// The first hour in the folder.
-    pub(super) first: Hour,
+    pub(super) first: LogHour,
     pub(super) span: FolderSpan,
 }
 

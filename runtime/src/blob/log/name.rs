@@ -29,7 +29,7 @@ const MAX_LOG_NAME: usize = 63;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogName {
     log: String,
-    pub(super) hour: Hour,
+    pub(super) hour: LogHour,
     number: u32,
 }
 

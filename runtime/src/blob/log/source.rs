@@ -115,7 +115,7 @@ impl LogBlobs {
         Ok(folders.filter_map(|folder| folder.filename()?.parse().ok()).collect())
     }
 
-    /// Stores a part as the blob with the number `number`. Stores nothing and returns
+    /// Stores the lines of an hour (`part`) as the blob number `number` in the hour's folder. Stores nothing and returns
     /// `PutAnswer::Taken` if there is a blob with that number.
     pub(super) async fn create_log_blob(&self, part: &HourLines, number: u32) -> Result<PutAnswer> {
         let name = self.log_blob_name(part.hour, number);

@@ -26,7 +26,7 @@ const TAKEN_NUMBERS: u32 = 100;
 /// The most hours whose next number a writer remembers.
 const KNOWN_HOURS: usize = 1_000;
 
-/// The number that a writer tries next, for each hour that it has written.
+/// For each hour that a writer has written, the number of the next blob that it tries to create in the hour's folder.
 #[derive(Debug, Default)]
 pub(super) struct NextNumbers(Mutex<HashMap<LogHour, u32>>);
 
@@ -54,8 +54,8 @@ impl NextNumbers {
     }
 }
 
-/// Stores a part as a blob of its own. After an error the caller can call this again with the same
-/// part: the part is stored only once, even if the put that failed did store it.
+/// Stores the lines of one hour (`part`) as a blob of their own. After an error the caller can call this again with the
+/// same lines: they are stored only once, even if the put that failed did store them.
 ///
 /// # Errors
 ///

@@ -15,7 +15,7 @@ use super::{
     flush::{BufferLimits, Flush},
     record::LogRecord,
     source::LogBlobs,
-    store_part::{NextNumbers, store_part},
+    store_part::{NextNumbers, store_hour_lines},
 };
 use crate::{
     error::{Error, ErrorKind, Result},

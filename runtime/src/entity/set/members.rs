@@ -1,4 +1,4 @@
-//! Determines which member of a set a row belongs to.
+//! Determines which member of a set a row belongs to. A member is one of the entity types in the set.
 
 use super::{forms, forms::KeyForm, markers, markers::TypeMarker};
 use crate::{

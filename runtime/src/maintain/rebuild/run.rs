@@ -152,9 +152,12 @@ impl<E: TableEntity> Rebuild<E> {
         })
     }
 
-    /// Converts a cursor of the scan into a cursor of this rebuild, and back, with an XOR. The rebuilds of all
-    /// indexes run the same query, so the index is part of the fingerprint: continuing with the cursor of another
-    /// index would skip entities.
+    /// Turns a cursor of the scan into a cursor of this rebuild, or the other way round.
+    ///
+    /// A cursor contains a fingerprint of its query, and a query refuses a cursor with another fingerprint. The rebuilds
+    /// of all indexes scan with the same query, so a cursor of one rebuild would be accepted by another, which would
+    /// then skip entities. This function therefore mixes the index's name into the fingerprint with an XOR, which a
+    /// second call undoes.
     fn convert_cursor(&self, cursor: Cursor) -> Cursor {
         let index = stable_hash(self.family.name.as_bytes());
         Cursor { fingerprint: cursor.fingerprint ^ index, ..cursor }

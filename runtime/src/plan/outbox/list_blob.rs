@@ -9,7 +9,7 @@ use super::hash::hash128;
 use crate::{
     address::{RowAt, TableCase},
     blob_port::{BlobVersion, TextBlob},
-    entity::{LIST_MARKER, blob_name::escaped},
+    entity::{LIST_MARKER, blob_name::escape_segment},
     error::{Error, ErrorKind, Result},
     plan::ListDelta,
 };
@@ -123,14 +123,14 @@ fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
 /// escaped. The table is in lower case if `case` ignores case.
 pub(crate) fn list_blob_name(at: RowAt<'_>, case: TableCase) -> String {
     let table = case.canonical_table_name(at.table);
-    let parts = [&table, at.partition_key, at.row_key].map(escaped_segment);
+    let parts = [&table, at.partition_key, at.row_key].map(escape_or_hash_segment);
     [&parts.join("/"), ".jsonl"].concat()
 }
 
-/// Escapes a key as one segment of a blob's name, as [`escaped`] does. A segment over 200 bytes becomes `=h` and a
+/// Escapes a key as one segment of a blob's name, as [`escape_segment`] does. A segment over 200 bytes becomes `=h` and a
 /// hash of the key.
-fn escaped_segment(key: &str) -> String {
-    let segment = escaped(key);
+fn escape_or_hash_segment(key: &str) -> String {
+    let segment = escape_segment(key);
     if segment.len() <= MAX_SEGMENT { segment } else { ["=h", &hash128(&[key])].concat() }
 }
 
@@ -138,7 +138,7 @@ fn escaped_segment(key: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{escaped_segment, list_blob_name};
+    use super::{escape_or_hash_segment, list_blob_name};
     use crate::address::{RowAt, TableCase};
 
     #[test]
@@ -147,19 +147,19 @@ mod tests {
         let name = |case| list_blob_name(at, case);
         assert_eq!(name(TableCase::Insensitive), "staffbyname/!sales/lastname_!jones.jsonl");
         assert_eq!(name(TableCase::Sensitive), "!staff!by!name/!sales/lastname_!jones.jsonl");
-        assert_eq!(escaped_segment(""), "=");
-        assert_eq!(escaped_segment(".."), "=2e=2e");
-        assert_eq!(escaped_segment("a.b"), "a.b");
-        assert_eq!(escaped_segment("\u{e9}!="), "=c3=a9=21=3d");
-        assert_eq!(escaped_segment(&"x".repeat(201)).len(), 34);
+        assert_eq!(escape_or_hash_segment(""), "=");
+        assert_eq!(escape_or_hash_segment(".."), "=2e=2e");
+        assert_eq!(escape_or_hash_segment("a.b"), "a.b");
+        assert_eq!(escape_or_hash_segment("\u{e9}!="), "=c3=a9=21=3d");
+        assert_eq!(escape_or_hash_segment(&"x".repeat(201)).len(), 34);
     }
 
     proptest! {
         #[test]
         fn two_keys_never_have_one_name(a in "\\PC{0,90}", b in "\\PC{0,90}") {
-            prop_assert_eq!(a == b, escaped_segment(&a) == escaped_segment(&b));
-            let lower = escaped_segment(&a).to_lowercase();
-            prop_assert_eq!(lower, escaped_segment(&a));
+            prop_assert_eq!(a == b, escape_or_hash_segment(&a) == escape_or_hash_segment(&b));
+            let lower = escape_or_hash_segment(&a).to_lowercase();
+            prop_assert_eq!(lower, escape_or_hash_segment(&a));
         }
 
         #[test]
@@ -169,7 +169,7 @@ mod tests {
             let b: String = a.chars().enumerate()
                 .map(|(n, c)| if n == at { other.chars().next().unwrap_or(c) } else { c })
                 .collect();
-            prop_assert_eq!(a == b, escaped_segment(&a) == escaped_segment(&b));
+            prop_assert_eq!(a == b, escape_or_hash_segment(&a) == escape_or_hash_segment(&b));
         }
     }
 }

@@ -362,7 +362,9 @@ impl StoredMessage {
         self.merge_operation(etag, |row| row.put("Poison", ValueRef::String(truncate_error(error))))
     }
 
-    /// Returns the operation that ends the lease without a failure.
+    /// Returns the operation that ends the lease, so that any worker may take the message at once. It does not count
+    /// as a failure of the message. `etag` is the ETag of the message's row under this lease: if the row has another
+    /// ETag, the lease has already passed to another worker and the operation fails.
     pub(crate) fn release_lease_operation(&self, etag: Option<ETag>) -> Result<Operation> {
         self.merge_operation(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
     }

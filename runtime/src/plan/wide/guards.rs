@@ -1,4 +1,4 @@
-//! Joins the ETags of parts into the ETag of their wide entity, and splits it again. Each part is then written
+//! A wide entity is stored in several rows, its parts. Joins their ETags into one ETag of the entity, and splits it again. Each part is then written
 //! under its own ETag.
 
 use crate::{

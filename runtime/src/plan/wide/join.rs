@@ -1,4 +1,4 @@
-//! Joins the parts of a wide entity into one row.
+//! Joins the parts of a wide entity, which are the rows that it is stored in, into one row.
 
 use super::{
     guards::joined_etag,

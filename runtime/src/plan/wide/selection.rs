@@ -1,4 +1,4 @@
-//! Determines which parts of a wide entity a read needs, from the properties that it returns and compares.
+//! Determines which parts (rows) of a wide entity a read needs, from the properties that it returns and compares.
 
 use std::collections::BTreeSet;
 

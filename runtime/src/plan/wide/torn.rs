@@ -1,4 +1,4 @@
-//! Joins the remaining parts of a wide entity after another program deleted or replaced one of them.
+//! Joins the remaining parts (rows) of a wide entity after another program deleted or replaced one of them.
 
 use super::{
     guards::MISSING,
