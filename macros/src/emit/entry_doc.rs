@@ -1,12 +1,20 @@
-//! Writes the documentation of the methods that begin a path: the steps, and the cost of a read with all or some of
-//! them.
+//! Writes the documentation that editors show at the methods of paths: the steps, the cost of a read with all or some
+//! of them, and a line of code in the user's own names.
 
-use crate::model::{Entity, Family, FamilyKind};
+use crate::{
+    model::{Entity, Family, FamilyKind, Field},
+    names,
+    template::Form,
+};
 
 /// Returns the documentation of the method that begins a path through a row family.
 pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
     let mut doc = opening_sentence(family);
-    let fields = |parts: usize| steps(entity, family, parts);
+    let in_partition = family.partition.parts().count();
+    let fields = |row_parts: usize| {
+        let steps = steps(entity, family, |at| at < in_partition + row_parts);
+        steps.into_iter().map(|(step, _)| step).collect::<Vec<_>>()
+    };
     let all = family.row.parts().count();
     let is_list = family.kind == FamilyKind::List;
     if let Some(dated) = &entity.dated
@@ -18,6 +26,9 @@ pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
              `{name}_between`, comes first; a window of up to 32 tables costs 1 request or more \
              for each of them, a larger one for each that exists."
         ));
+    }
+    if let Some(calls) = complete_example(entity, family) {
+        doc.push_str(&format!("\n\nThe whole key: `{calls}`"));
     }
     doc.push_str("\n\n| given | class | `$filter` | requests |\n|---|---|---|---|");
     let partition = &family.partition.text;
@@ -45,10 +56,15 @@ pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
     doc
 }
 
-/// Returns the names of the steps that give the PartitionKey and the first `row_parts` parts of the RowKey.
-fn steps(entity: &Entity, family: &Family, row_parts: usize) -> Vec<String> {
-    let given = || family.partition.parts().chain(family.row.parts().take(row_parts));
-    let mut names: Vec<String> = Vec::new();
+/// Returns the steps that set the key parts in `is_given`, with the fields whose values they take. Parts are counted
+/// from the first part of the PartitionKey.
+fn steps<'m>(
+    entity: &'m Entity,
+    family: &'m Family,
+    is_given: impl Fn(usize) -> bool,
+) -> Vec<(String, &'m Field)> {
+    let given = || family.parts().enumerate().filter(|(at, _)| is_given(*at)).map(|(_, part)| part);
+    let mut steps: Vec<(String, &Field)> = Vec::new();
     for part in given() {
         let Some(field) = entity.fields.get(part.field) else { continue };
         let is_value_given =
@@ -59,11 +75,62 @@ fn steps(entity: &Entity, family: &Family, row_parts: usize) -> Vec<String> {
             true => format!("{name}_period"),
             false => name.clone(),
         };
-        if !names.contains(&step) {
-            names.push(step);
+        if steps.iter().all(|(earlier, _)| *earlier != step) {
+            steps.push((step, field));
         }
     }
-    names
+    steps
+}
+
+/// Returns the calls that lead to a builder state, with a variable for each field: `Employee::primary().id(id)`.
+/// `given` has a flag for each key part, then whether a table and a window of tables are given. Returns `None` if no
+/// calls lead to this state alone, as with a bucket.
+pub(super) fn example_calls(entity: &Entity, family: &Family, given: &[bool]) -> Option<String> {
+    let is_given = |at: usize| given.get(at).copied().unwrap_or_default();
+    let is_bucket_alone = family.parts().enumerate().any(|(at, part)| {
+        let mut others = family.parts().enumerate().filter(|(_, other)| other.field == part.field);
+        matches!(part.form, Form::Bucket(_)) && is_given(at) && others.any(|(at, _)| !is_given(at))
+    });
+    if is_bucket_alone {
+        return None;
+    }
+    let mut calls = format!("{}::{}()", names::ident_text(&entity.ident), path_method(family)?);
+    let parts = family.parts().count();
+    let mut given_first = None;
+    let dated = entity.dated.as_ref().map(|dated| dated.field);
+    if let Some((at, field)) = dated.and_then(|at| Some((at, entity.fields.get(at)?))) {
+        if is_given(parts + 1) {
+            calls.push_str(&format!(".{}_between(from..until)", field.name));
+        } else if is_given(parts) && family.part_giving(at, &entity.fields).is_none() {
+            calls.push_str(&format!(".{0}({0})", field.ident));
+            given_first = Some(&field.name);
+        }
+    }
+    for (step, field) in steps(entity, family, is_given) {
+        if given_first == Some(&field.name) {
+            continue;
+        }
+        // The method of a field named `type` is `r#type`.
+        let step = if step == field.name { field.ident.to_string() } else { step };
+        calls.push_str(&format!(".{step}({})", field.ident));
+    }
+    Some(calls)
+}
+
+/// Returns the calls that set every part of the keys, and the table.
+fn complete_example(entity: &Entity, family: &Family) -> Option<String> {
+    let mut given = vec![true; family.parts().count() + 1];
+    given.push(false);
+    example_calls(entity, family, &given)
+}
+
+fn path_method(family: &Family) -> Option<String> {
+    match family.kind {
+        FamilyKind::Primary => Some("primary".to_owned()),
+        FamilyKind::Copy | FamilyKind::List => {
+            names::path_method_name(&family.name).map(|method| method.to_string())
+        }
+    }
 }
 
 fn opening_sentence(family: &Family) -> String {
@@ -175,6 +242,80 @@ mod tests {
             "Begins the path by the keys of the entity.",
             "| `department`, `id` | point | `PartitionKey eq '{department}'` and `RowKey eq \
              'empid_{id:06}'` | 1 |",
+        ] {
+            assert!(code.contains(line), "{line}\n{code}");
+        }
+    }
+
+    #[test]
+    fn steps_have_a_line_of_code_in_the_users_names() {
+        let code = expansion();
+        for line in [
+            "The whole key: `Employee::primary().department(department).id(id)`",
+            "The whole key: `Employee::by_email().email(email)`",
+            "Sets `department`: `Employee::primary().department(department)`.\n\nThe result is a path: a \
+             query of it reads every row with these parts.",
+            "Sets `id`: `Employee::primary().department(department).id(id)`.\n\nThis completes the key.",
+            "Reads the rows with `id` in a range: \
+             `Employee::primary().department(department).id_range(from..=to)`.",
+            "Reads the rows whose `last_name` begins with a text: \
+             `Employee::by_name().department(department).last_name_prefix(\\\"a\\\")`.",
+        ] {
+            assert!(code.contains(line), "{line}\n{code}");
+        }
+    }
+
+    #[test]
+    fn lines_of_code_have_the_steps_of_periods_buckets_and_dated_tables() {
+        let entity = quote! {
+            #[table(
+                name = "Logs{at:%Y%m}",
+                partition_key = "{host}_{id:bucket(16)}",
+                row_key = "{at:%Y%m%d}_{id:06}_{at}"
+            )]
+            struct Log { host: String, id: u32, at: OffsetDateTime }
+        };
+        let code = driver::expand_table_entity(&syn::parse2(entity).expect("a struct"))
+            .to_string()
+            .replace("\\n", "\n");
+        for line in [
+            "`Log::primary().at_between(from..until)`.",
+            "Sets `host`: `Log::primary().host(host)`.",
+            "Sets `host`: `Log::primary().at_between(from..until).host(host)`.",
+            "Returns a path for each bucket of `id`, for `query_many`: \
+             `Log::primary().host(host).id_buckets()`.",
+            "Sets the period that holds `at`: `Log::primary().host(host).id(id).at_period(at)`.",
+            "Sets one value, rather than a period, of `at`: `Log::primary().host(host).id(id).at_exact(at)`.",
+        ] {
+            assert!(code.contains(line), "{line}\n{code}");
+        }
+    }
+
+    #[test]
+    fn columns_have_a_condition_or_the_reason_why_there_is_none() {
+        let entity = quote! {
+            #[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}")]
+            struct Employee {
+                department: String,
+                id: u32,
+                age: Option<i32>,
+                #[table(encrypt)]
+                salary: f64,
+                #[table(encrypt, blind)]
+                ssn: String,
+                #[table(json)]
+                notes: Vec<String>,
+                #[table(series)]
+                sent: [u32; 24],
+            }
+        };
+        let code = driver::expand_table_entity(&syn::parse2(entity).expect("a struct")).to_string();
+        for line in [
+            "The column of `age`: property `Age`. A condition: `Employee::AGE.eq(age)`.",
+            "property `Salary`. No filter compares it, because it is encrypted.",
+            "property `Ssn`. A filter compares it for equality: `Employee::SSN.eq(ssn)`.",
+            "property `Notes`. No filter compares it, because it is stored as JSON.",
+            "A filter compares one slot: `Employee::SENT.at(slot).eq(value)`.",
         ] {
             assert!(code.contains(line), "{line}\n{code}");
         }

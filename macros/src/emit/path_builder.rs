@@ -15,7 +15,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{
-    first_field, key_part, missing_steps,
+    entry_doc, first_field, key_part, missing_steps,
     schema::{copied_fields_type_name, family_constant_name},
 };
 use crate::{
@@ -435,7 +435,8 @@ impl<'m> FamilyPathBuilder<'m> {
             (begins_with_table, self.keys_hold_time(), self.dated_field())
         {
             let after = self.after_value(given, at);
-            let exact = self.exact_method(given, &after, field, &field.ident, "Fixes the table by");
+            let exact =
+                self.exact_method(given, &after, field, &field.ident, "Selects the table of");
             return quote! { #window #exact };
         }
         let Some((at, part, field)) = self.next_part(given) else { return quote! { #window } };
@@ -447,17 +448,17 @@ impl<'m> FamilyPathBuilder<'m> {
         let period = part.is_period(&self.entity.fields).then(|| {
             let method = names::generated_ident(&format!("{}_period", field.name), field.span);
             let after = self.after_period(given, at, part);
-            self.exact_method(given, &after, field, &method, "Fixes the period of")
+            self.exact_method(given, &after, field, &method, "Sets the period that holds")
         });
         let exact = match self.has_method_for_exact_value(given) {
             true => self.exact_method_beside_period(given, &after, field),
-            false => self.exact_method(given, &after, field, &field.ident, "Fixes"),
+            false => self.exact_method(given, &after, field, &field.ident, "Sets"),
         };
         let buckets = self.is_bucket(at, part).then(|| self.buckets_method(given, at, part, field));
         let is_open = self.is_path(given) && self.missing_parts(given, part.field).len() == 1;
         let bounds = is_open.then(|| {
-            let range = self.range_method(at, part, field);
-            let prefix = self.prefix_method(at, part, field);
+            let range = self.range_method(given, at, part, field);
+            let prefix = self.prefix_method(given, at, part, field);
             quote! { #range #prefix }
         });
         quote! { #window #period #exact #buckets #bounds }
@@ -483,7 +484,10 @@ impl<'m> FamilyPathBuilder<'m> {
             &after,
             &quote! { self.#inner.between_tables(#name, #to_ticks(&__from), #to_ticks(&__until)) },
         );
-        let doc = format!("Reads the tables of a window of `{name}`, whose end is not part of it.");
+        let doc = format!(
+            "Reads the tables of a window of `{name}`, whose end is not part of it{}",
+            self.example_after(given, &format!("{name}_between(from..until)"))
+        );
         quote! {
             #[doc = #doc]
             pub fn #method<__V>(self, __window: _rt::ops::Range<__V>) -> #next
@@ -530,13 +534,38 @@ impl<'m> FamilyPathBuilder<'m> {
         };
         let inner = first_field();
         let made = self.state_value(after, &quote! { self.#inner #draft });
-        let doc = format!("{verb} `{}`.", field.name);
+        let doc = self.step_doc(given, after, &format!("{verb} `{}`", field.name));
         quote! {
             #[doc = #doc]
             pub fn #method(self, __value: impl _rt_Input<#ty>) -> #next {
                 #local
                 #made
             }
+        }
+    }
+
+    /// Returns the documentation of a step: what it does, an example in the entity's own names, and what the builder
+    /// is afterwards.
+    fn step_doc(&self, given: &GivenFlags, after: &GivenFlags, does: &str) -> String {
+        let mut doc = match entry_doc::example_calls(self.entity, self.family, after) {
+            Some(calls) => format!("{does}: `{calls}`."),
+            None => format!("{does}."),
+        };
+        if self.is_complete(after) && !self.has_window(after) {
+            doc.push_str("\n\nThis completes the key.");
+        } else if self.is_path(after) && !self.is_path(given) {
+            doc.push_str(
+                "\n\nThe result is a path: a query of it reads every row with these parts.",
+            );
+        }
+        doc
+    }
+
+    /// Returns an example of a step that follows the builder state: the calls that lead there, and `step`.
+    fn example_after(&self, given: &GivenFlags, step: &str) -> String {
+        match entry_doc::example_calls(self.entity, self.family, given) {
+            Some(calls) => format!(": `{calls}.{step}`."),
+            None => ".".to_owned(),
         }
     }
 
@@ -554,7 +583,7 @@ impl<'m> FamilyPathBuilder<'m> {
             after,
             field,
             &method,
-            "Fixes the one value, and not only the period, of",
+            "Sets one value, rather than a period, of",
         );
         let (name, next) = (&field.ident, self.state_type(after));
         quote! {
@@ -627,7 +656,12 @@ impl<'m> FamilyPathBuilder<'m> {
             _rt_Clone::clone(&self.#inner).set_bucket_number_part(#at, __bucket, #count)
         };
         let made = self.state_value(&after, &draft);
-        let doc = format!("Every bucket of `{}`, for `query_many`.", field.name);
+        let step = format!("{}_buckets()", field.name);
+        let doc = format!(
+            "Returns a path for each bucket of `{}`, for `query_many`{}",
+            field.name,
+            self.example_after(given, &step)
+        );
         quote! {
             #[doc = #doc]
             pub fn #method(self) -> _rt::Vec<#next> {
@@ -637,12 +671,23 @@ impl<'m> FamilyPathBuilder<'m> {
     }
 
     /// Returns the method that sets bounds on a part, if keys sort like the part's values.
-    fn range_method(&self, at: usize, part: &TemplatePart, field: &Field) -> Option<TokenStream> {
+    fn range_method(
+        &self,
+        given: &GivenFlags,
+        at: usize,
+        part: &TemplatePart,
+        field: &Field,
+    ) -> Option<TokenStream> {
         let between = key_part::range_call(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let (last, inner) = (self.family.row.is_last_segment(part), first_field());
         let method = names::generated_ident(&format!("{}_range", field.name), field.span);
-        let doc = format!("Bounds `{}`.", field.name);
+        let step = format!("{}_range(from..=to)", field.name);
+        let doc = format!(
+            "Reads the rows with `{}` in a range{}",
+            field.name,
+            self.example_after(given, &step)
+        );
         Some(quote! {
             #[doc = #doc]
             pub fn #method(
@@ -655,7 +700,13 @@ impl<'m> FamilyPathBuilder<'m> {
     }
 
     /// Returns the method that restricts a text part to a prefix.
-    fn prefix_method(&self, at: usize, part: &TemplatePart, field: &Field) -> Option<TokenStream> {
+    fn prefix_method(
+        &self,
+        given: &GivenFlags,
+        at: usize,
+        part: &TemplatePart,
+        field: &Field,
+    ) -> Option<TokenStream> {
         let lower = match part.form {
             Form::Lower => true,
             Form::Plain | Form::Width(_) => false,
@@ -664,7 +715,12 @@ impl<'m> FamilyPathBuilder<'m> {
         let (entity, view, ty) = (&self.entity.ident, self.view_of_many(), &field.ty);
         let inner = first_field();
         let method = names::generated_ident(&format!("{}_prefix", field.name), field.span);
-        let doc = format!("Every `{}` that begins with a text.", field.name);
+        let step = format!("{}_prefix(\"a\")", field.name);
+        let doc = format!(
+            "Reads the rows whose `{}` begins with a text{}",
+            field.name,
+            self.example_after(given, &step)
+        );
         Some(quote! {
             #[doc = #doc]
             pub fn #method(
