@@ -1,6 +1,7 @@
 //! Compares the pages with the sources: every link leads to a page and a heading that exist, every page is in
 //! the summary, every sample runs, every setting, error and code has its row, the derive's own page has every key, and every function that the
 //! architecture names is in the file that it names. Every example of a derive is tested.
+//! where a page first uses it, and the pictures of how things work are what their code draws.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,6 +9,8 @@
     clippy::indexing_slicing,
     reason = "a test that panics has found something"
 )]
+
+mod pictures;
 
 use std::{
     collections::BTreeSet,

@@ -1,0 +1,40 @@
+//! Draws the way of an insert whose entity has a copy in another partition.
+
+use super::column::{
+    Column,
+    Words::{Code, Plain, Soft, Strong, Sure},
+};
+
+pub(super) const TITLE: &str =
+    "An insert writes the entity and its open work in one transaction, and the copy afterwards";
+
+pub(super) fn draw(column: &mut Column) {
+    column.step(&[
+        Code("staff.insert(&employee)"),
+        Soft("once for each process and partition: register"),
+    ]);
+    column.arrow(&[Plain("1. one transaction")]);
+    column.partition(
+        &[Soft("PartitionKey"), Code("Sales")],
+        &[
+            (true, &[Code("empid_000223"), Soft("the entity")]),
+            (
+                false,
+                &[Code("~e2_empid_000223"), Soft("a dirty row: names the copy that may be wrong")],
+            ),
+            (false, &[Code("~e0_.."), Soft("the fence: this partition is registered")]),
+        ],
+        &[Sure("All of these rows, or none.")],
+    );
+    column.late_arrow(&[Plain("2. the copy: on Azure, after the call has returned")]);
+    column.partition(
+        &[Soft("PartitionKey"), Code("email_jonesj@contoso.com")],
+        &[(false, &[Code("at_Sales_000223"), Soft("the copy, within the write deadline")])],
+        &[],
+    );
+    column.late_arrow(&[Plain("3. delete the dirty row, under its ETag")]);
+    column.step(&[
+        Strong("Nothing is open."),
+        Soft("If the program stops before step 3, a worker finds the dirty row and does steps 2 and 3."),
+    ]);
+}

@@ -1,0 +1,86 @@
+//! The pictures of the book that show how things work. The drawing code of reports draws them.
+//!
+//! `ENTABLE_IMAGES=write` writes the files again.
+
+#[path = "../../../runtime/src/report/draw.rs"]
+#[allow(dead_code, reason = "these pictures need a part of what reports draw")]
+mod draw;
+
+mod column;
+mod claims;
+mod copies;
+mod map;
+mod requests;
+mod worker;
+
+use std::fs;
+
+use self::column::Column;
+use crate::{read, workspace};
+
+/// A picture: the name of its file, its title, and what draws it.
+type Picture = (&'static str, &'static str, fn(&mut Column));
+
+const PICTURES: [Picture; 6] = [
+    ("patterns", map::TITLE, map::draw),
+    ("insert", copies::TITLE, copies::draw),
+    ("worker", worker::TITLE, worker::draw),
+    ("lease", claims::LEASE, claims::draw_lease),
+    ("claim", claims::CLAIM, claims::draw_claim),
+    ("requests", requests::TITLE, requests::draw),
+];
+
+/// Returns the text of a picture's file.
+fn drawn(title: &str, draw: fn(&mut Column)) -> String {
+    let style = read("runtime/src/report/palette.css") + &read("runtime/src/report/picture.css");
+    let mut column = Column::default();
+    draw(&mut column);
+    column.into_file(title, &style)
+}
+
+#[test]
+fn pictures_are_what_the_code_draws() {
+    for (name, title, draw) in PICTURES {
+        let (path, picture) =
+            (workspace().join(format!("docs/images/{name}.svg")), drawn(title, draw));
+        if std::env::var_os("ENTABLE_IMAGES").is_some() {
+            fs::write(&path, &picture).unwrap();
+        }
+        let stored = fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(stored, picture, "{name}.svg: run with ENTABLE_IMAGES=write");
+    }
+}
+
+/// A page on a phone shows 360 pixels of 390, and letters are 12.5 high.
+#[test]
+fn letters_keep_their_size_on_a_phone() {
+    for (name, title, draw) in PICTURES {
+        let picture = drawn(title, draw);
+        assert!(picture.contains("viewBox=\"0 0 360 "), "{name} is as wide as a phone's page");
+        for text in picture.split("<text class=\"").skip(1) {
+            let (class, rest) = text.split_once('"').unwrap();
+            let x: f64 = rest[" x=\"".len()..].split('"').next().unwrap().parse().unwrap();
+            let words = rest.split_once('>').unwrap().1.split("</text>").next().unwrap();
+            let letters = words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+            let width = if class.contains('m') { 7.7 } else { 7.0 };
+            let right = x + width * f64::from(u32::try_from(letters.chars().count()).unwrap());
+            assert!(right <= 360.0, "{name}: {words} ends at {right}");
+        }
+    }
+}
+
+#[test]
+fn the_map_has_every_pattern() {
+    let picture = drawn(map::TITLE, map::draw);
+    let summary = read("docs/SUMMARY.md");
+    let titles = summary.lines().filter_map(|line| {
+        let (title, page) = line.strip_prefix("- [")?.split_once("](")?;
+        page.starts_with("patterns/").then_some(title)
+    });
+    let mut patterns = 0;
+    for title in titles {
+        assert!(picture.contains(&format!(">{title}</text>")), "{title} is not on the map");
+        patterns += 1;
+    }
+    assert!(patterns > 14, "found only {patterns} patterns");
+}
