@@ -2,21 +2,12 @@
 //! `chromedriver`; without it there is nothing to render with. `ENTABLE_PICTURES` names a folder that
 //! gets the pictures, for people to look at.
 
-use std::{
-    error::Error,
-    ffi::OsStr,
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
-    path::Path,
-    process::{Child, Command, Stdio},
-    thread::sleep,
-    time::Duration,
-};
+use std::{error::Error, path::Path};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use crate::report::page;
+use crate::{driver::Driver, report::page};
 
 /// Returns what is wrong with the page as it is rendered, a line for each mistake.
 const MEASURE: &str = r#"
@@ -69,108 +60,6 @@ if (getComputedStyle(document.body).backgroundColor !== arguments[0]) wrong.push
 return wrong;
 "#;
 
-/// A driver of a browser, which ends with it.
-struct Driver {
-    process: Child,
-    port: u16,
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Driver {
-    fn start(program: &str) -> Result<Self, Box<dyn Error>> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let process = Command::new(program)
-            .arg(format!("--port={port}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let driver = Self { process, port };
-        for _ in 0..200 {
-            if driver.call("GET", "/status", &Value::Null).is_ok() {
-                return Ok(driver);
-            }
-            sleep(Duration::from_millis(50));
-        }
-        Err("the driver does not answer".into())
-    }
-
-    /// Sends a command, and returns the value of the answer.
-    fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, Box<dyn Error>> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        )?;
-        let mut reader = BufReader::new(stream);
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line)?;
-            let line = line.trim().to_ascii_lowercase();
-            if let Some(found) = line.strip_prefix("content-length:") {
-                length = found.trim().parse()?;
-            }
-            if line.is_empty() {
-                break;
-            }
-        }
-        let mut answer = vec![0; length];
-        reader.read_exact(&mut answer)?;
-        let answer: Value = serde_json::from_slice(&answer)?;
-        match &answer["value"]["error"] {
-            Value::String(error) => Err(format!("{error}: {}", answer["value"]["message"]).into()),
-            _ => Ok(answer["value"].clone()),
-        }
-    }
-
-    /// Opens a page on a screen of this width, and returns what is wrong with it. `pictures` is a folder
-    /// for its picture.
-    fn measure(
-        &self,
-        page: &Path,
-        width: u32,
-        scheme: &str,
-        ground: &str,
-        pictures: Option<&OsStr>,
-    ) -> Result<Vec<Value>, Box<dyn Error>> {
-        let phone = width < 500;
-        let screen = json!({ "width": width, "height": 800, "pixelRatio": 1, "touch": phone, "mobile": phone });
-        let options = json!({
-            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"],
-            "mobileEmulation": { "deviceMetrics": screen },
-        });
-        let wanted = json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "goog:chromeOptions": options } } });
-        let session = self.call("POST", "/session", &wanted)?;
-        let session = format!("/session/{}", session["sessionId"].as_str().unwrap());
-        let devtools = format!("{session}/goog/cdp/execute");
-        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        let emulate = json!({ "cmd": "Emulation.setEmulatedMedia", "params": media });
-        self.call("POST", &devtools, &emulate)?;
-        let address = json!({ "url": format!("file://{}", page.display()) });
-        self.call("POST", &format!("{session}/url"), &address)?;
-        let script = json!({ "script": MEASURE, "args": [ground] });
-        let wrong = self.call("POST", &format!("{session}/execute/sync"), &script)?;
-        if let Some(folder) = pictures {
-            let capture = json!({ "cmd": "Page.captureScreenshot", "params": { "captureBeyondViewport": true } });
-            let picture = self.call("POST", &devtools, &capture)?;
-            let bytes = STANDARD.decode(picture["data"].as_str().unwrap())?;
-            std::fs::write(Path::new(folder).join(format!("report-{width}-{scheme}.png")), bytes)?;
-        }
-        self.call("DELETE", &session, &Value::Null)?;
-        Ok(wrong.as_array().unwrap().clone())
-    }
-}
-
 #[test]
 fn the_page_fits_desktops_and_phones() -> Result<(), Box<dyn Error>> {
     let Some(program) = std::env::var_os("ENTABLE_BROWSER") else { return Ok(()) };
@@ -183,7 +72,14 @@ fn the_page_fits_desktops_and_phones() -> Result<(), Box<dyn Error>> {
     for (width, scheme, ground) in
         [(1280, "light", light), (1280, "dark", dark), (390, "light", light), (320, "dark", dark)]
     {
-        let wrong = driver.measure(&path, width, scheme, ground, pictures.as_deref())?;
+        let screen = driver.open_screen(width, scheme)?;
+        let wrong = screen.measure(&path, MEASURE, &json!([ground]))?;
+        if let Some(folder) = &pictures {
+            let all = json!({ "captureBeyondViewport": true });
+            let picture = screen.devtools("Page.captureScreenshot", &all)?;
+            let bytes = STANDARD.decode(picture["data"].as_str().unwrap())?;
+            std::fs::write(Path::new(folder).join(format!("report-{width}-{scheme}.png")), bytes)?;
+        }
         assert!(wrong.is_empty(), "at {width}, {scheme}: {wrong:#?}");
     }
     // The measure is worth what it finds: a picture and a table that are too wide.
@@ -191,7 +87,7 @@ fn the_page_fits_desktops_and_phones() -> Result<(), Box<dyn Error>> {
     let broken = page().replace(name, &name.repeat(5));
     let broken = broken.replace("overflow-wrap:anywhere", "white-space:nowrap");
     std::fs::write(&path, broken)?;
-    let wrong = driver.measure(&path, 390, "light", light, None)?;
+    let wrong = driver.open_screen(390, "light")?.measure(&path, MEASURE, &json!([light]))?;
     for kind in ["the page is ", "beyond the screen", "outside its box"] {
         let is_kind = |line: &Value| line.as_str().unwrap().starts_with(kind);
         assert!(wrong.iter().any(is_kind), "{kind}: {wrong:#?}");

@@ -16,6 +16,7 @@ mod browser;
 mod conditions;
 mod cursors;
 mod declaring;
+mod driver;
 mod edges;
 mod errors;
 mod exact;

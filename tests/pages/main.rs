@@ -1,6 +1,6 @@
 //! Compares the pages with the sources: every link leads to a page and a heading that exist, every page is in
 //! the summary, every sample runs, every setting, error and code has its row, the derive's own page has every key, and every function that the
-//! architecture names is in the file that it names. Every example of a derive is tested.
+//! architecture names is in the file that it names. Every example of a derive is tested. A term of our own links to its meaning
 //! where a page first uses it, and the pictures of how things work are what their code draws.
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
     reason = "a test that panics has found something"
 )]
 
+mod browser;
 mod pictures;
 
 use std::{
