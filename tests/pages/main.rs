@@ -11,6 +11,7 @@
 )]
 
 mod browser;
+mod glossary;
 mod pictures;
 
 use std::{
