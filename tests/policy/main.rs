@@ -9,6 +9,7 @@
 )]
 
 mod examples;
+mod foreign;
 mod graph;
 mod release;
 mod structure;
