@@ -43,9 +43,25 @@
 //! }
 //! ```
 //!
-//! [`Client`] opens a store. [`Table`] reads and writes one entity type. [`Stored`] is a value with its
-//! keys, ETag and Timestamp. [`TableEntity`](macro@TableEntity) documents the settings of `#[table(..)]`;
-//! [attributes] lists all of them on one page.
+//! # Twelve names to begin with
+//!
+//! | name | what it is |
+//! |---|---|
+//! | [`derive(TableEntity)`](macro@TableEntity) | turns a struct into an entity. Its page has every setting of `#[table(..)]` |
+//! | [`Client`] | opens a store: in memory, in a file, or on Azure |
+//! | [`Table`] | reads and writes entities of one type |
+//! | [`Path`] | says which rows to read: a [`Point`], a [`Range`] or a [`Partition`]. The derive writes the methods that make one |
+//! | [`Query`] | reads the rows of a path that meet a condition: all at once, as a stream, or page by page |
+//! | [`Stored`] | a value that was read or written, with its keys, ETag and Timestamp |
+//! | [`Error`] | the one error type, with a predicate for each failure that a program acts on |
+//! | [`Transaction`] | writes up to 100 rows of one partition, or none of them |
+//! | [`Bulk`] | writes any number of rows in groups |
+//! | [`backend`] | the stores, and the layers around them that retry, count requests and inject faults |
+//! | [`Worker`] | finishes copies in other partitions, and passes messages to handlers |
+//! | [`Keyring`] | holds the keys of properties with `#[table(encrypt)]` |
+//!
+//! The [`prelude`] re-exports what most programs name. Every type is in the module of its subject; most can
+//! be written without it, as `entable::Name`.
 //!
 //! # Reading
 //!
@@ -203,7 +219,7 @@ mod guard;
 // Floor 2 too: values under keys; only its key providers await.
 pub mod seal;
 // Floor 2 too: proof that work was asked for by somebody with the keys.
-mod authentic;
+pub mod authentic;
 // Floor 3: forms of the service's protocol, which know rows and no HTTP client.
 #[cfg(feature = "azure-wire")]
 mod wire;
@@ -223,7 +239,7 @@ pub mod queue;
 pub mod sas;
 // Floor 5 too: what is too large for rows.
 #[cfg(feature = "blob")]
-mod blob;
+pub mod blob;
 // Floor 5: the first that awaits; knows no outbox.
 pub mod store;
 // Floor 6: siblings over the store.
@@ -232,7 +248,7 @@ pub mod query;
 // Floor 7: what users call.
 pub mod table;
 // Floor 8: work that goes on by itself, and work on whole tables.
-mod worker;
+pub mod worker;
 pub mod maintain;
 // Floor 8 too: rows as text, in another store, in another file.
 pub mod data;
@@ -249,31 +265,28 @@ pub mod conformance;
 pub mod __private;
 pub mod prelude;
 
-#[cfg(feature = "blob")]
-pub use crate::blob::log::{
-    BlobLog, DamagedLine, Flush, LogName, LogReader, LogRecord, LogRecords, LogWriter,
-};
-#[cfg(feature = "azure-queue")]
-pub use crate::queue::AzureQueue;
-#[cfg(feature = "blob")]
-pub use crate::table::BlobTarget;
-#[cfg(feature = "azure-wire")]
+// What a program needs first. The page of the crate links to these.
 pub use crate::{
-    backend::azure::{AccountKey, Azure, AzureOptions},
-    wire::AccessPolicy,
+    entity::{Partition, Path, Point, Range, Stored},
+    error::Error,
+    query::Query,
+    seal::Keyring,
+    table::{Bulk, Client, Table, Transaction},
+    worker::Worker,
 };
-#[cfg(feature = "azure")]
-pub use azure_core::credentials::TokenCredential;
-#[cfg(feature = "blob")]
-pub use object_store;
+pub use entable_macros::{
+    EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,
+};
 
+// All other names can be written without their module too. The documentation shows each in its module alone, so that
+// the page of the crate has room for the first ones.
 #[cfg(feature = "conformance")]
 #[doc(hidden)]
 pub use crate::guard::{Guard, Mutation};
-pub use crate::seal::{
-    BlindTokenKey, CachedKeys, DataKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder,
-    RootKey,
-};
+#[cfg(feature = "azure-queue")]
+#[doc(hidden)]
+pub use crate::queue::AzureQueue;
+#[doc(hidden)]
 pub use crate::{
     access::{CostClass, Keys},
     authentic::{Authenticity, MessageAuthenticity, WorkAuthenticity},
@@ -286,30 +299,43 @@ pub use crate::{
     },
     entity::{
         Aggregate, AnyPath, Blob, Column, DynamicEntity, EntitySet, FromRow, FullView, IntoPoint,
-        KeyRef, Message, Partition, Patch, Path, Point, Predicate, Projection, Properties, Range,
-        Scan, SetMember, SetMembers, Stored, TableEntity, Variant, WritableView,
+        KeyRef, Message, Patch, Predicate, Projection, Properties, Scan, SetMember, SetMembers,
+        TableEntity, Variant, WritableView,
     },
-    error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
+    error::{BoxError, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
-    maintain::upgrade::Upgrade,
-    outbox::options::OutboxOptions,
+    maintain::Upgrade,
     page::{Continuation, Cursor, Page},
-    query::{build::Query, explain::Explain, lookup::Lookup},
-    queue::{MessageQueue, port::Queue},
+    query::{Explain, Lookup},
+    queue::{MessageQueue, Queue},
     row::{ETag, Location, Row, RowBuilder},
-    store::{
-        sealing::PlaintextPolicy,
-        usage::{Prices, Usage},
+    seal::{
+        BlindTokenKey, CachedKeys, DataKey, KeyId, KeyProvider, KeyScope, KeyringBuilder, RootKey,
     },
-    table::{
-        Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Progress, SetOf, SetTable, Table,
-        Transaction,
+    store::{PlaintextPolicy, Prices, Usage},
+    table::{BulkReport, ClientBuilder, DynamicTable, Progress, SetOf, SetTable},
+    worker::{
+        Context, OutboxOptions, OutboxStatus, Poisoned, StuckRow, WorkerFailure, WorkerStats,
     },
-    worker::{Context, OutboxStatus, Poisoned, StuckRow, Worker, WorkerFailure, WorkerStats},
 };
-pub use entable_macros::{
-    EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,
+#[cfg(feature = "azure-wire")]
+#[doc(hidden)]
+pub use crate::{
+    backend::azure::{AccountKey, Azure, AzureOptions},
+    sas::AccessPolicy,
 };
+#[cfg(feature = "blob")]
+#[doc(hidden)]
+pub use crate::{
+    blob::{BlobLog, DamagedLine, Flush, LogName, LogReader, LogRecord, LogRecords, LogWriter},
+    table::BlobTarget,
+};
+#[cfg(feature = "azure")]
+#[doc(no_inline)]
+pub use azure_core::credentials::TokenCredential;
+#[cfg(feature = "blob")]
+#[doc(no_inline)]
+pub use object_store;
 
 /// Runs the samples of the README and of the book as tests.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! Blobs: lists and large values that are stored outside of the table, in a store of the crate
+//! Blobs: logs, lists and large values that are stored outside of the table, in a store of the crate
 //! `object_store`.
 //!
 //! A writer replaces a list's blob only in the version that it read. It writes a value's blob only once.
@@ -17,3 +17,4 @@ mod as_port;
 pub(crate) mod sealed;
 
 pub(crate) use self::blobs::{Blobs, UserBlobStore};
+pub use log::{BlobLog, DamagedLine, Flush, LogName, LogReader, LogRecord, LogRecords, LogWriter};

@@ -1,5 +1,5 @@
-//! Defines what the derives implement for entities. Items that only generated code needs are public only in
-//! `__private`.
+//! Entities: the traits that the derives implement, the paths to rows, columns, patches, sets, and [`Stored`], a value
+//! with its row. Items that only generated code needs are public only in `__private`.
 
 mod framework;
 mod kind;

@@ -12,7 +12,7 @@ mod account;
 mod table;
 mod cache;
 
-pub use crate::backend::azure::UserDelegationKey;
+pub use crate::{backend::azure::UserDelegationKey, wire::AccessPolicy};
 pub use account::{AccountPermissions, AccountSas, ResourceTypes};
 pub use cache::SasCache;
 pub use table::{TablePermissions, TableSas};

@@ -1,4 +1,5 @@
-//! The store as the library uses it: reads and decrypts rows, encrypts and writes them.
+//! Reads and decrypts rows, encrypts and writes them. Public are the counts of a client's requests ([`Usage`]) and
+//! the rule for encrypted properties that arrive in the clear ([`PlaintextPolicy`]).
 //!
 //! This module knows neither the outbox nor the user's entity types. A file uses only files whose `mod` lines come
 //! before its own.
@@ -16,3 +17,4 @@ pub(crate) mod lists;
 
 pub(crate) use rows::{Store, replace_by_table_name_error};
 pub use sealing::PlaintextPolicy;
+pub use usage::{Prices, Usage};

@@ -33,6 +33,7 @@ mod round;
 mod run;
 mod status;
 
+pub use crate::outbox::options::OutboxOptions;
 pub use handler::Context;
 pub(crate) use open_work::tables_with_open_work;
 pub(crate) use poison::POISON_TABLE;
