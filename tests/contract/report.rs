@@ -375,6 +375,55 @@ fn the_text_shows_rows_properties_and_notes() {
     assert!(session.contains("<token of Token>"), "{session}");
 }
 
+macro_rules! noted {
+    ($name:ident, $($allow:meta),*) => {
+        #[derive(Debug, TableEntity)]
+        #[table(
+            name = "Notes",
+            partition_key = "all",
+            row_key = "{id:06}",
+            list(Everything, row_key = "ids"),
+            list(Everywhere, table = "NoteIds", partition_key = "every", row_key = "ids"),
+            list(ByKind, row_key = "kind_{kind}"),
+            index(OfKind, row_key = "of_{kind}_{id:06}"),
+            index(OfBytes, row_key = "bytes_{kind}_{id:06}", except(body)),
+            index(Brief, row_key = "brief_{kind}_{id:06}", except(body, photo))
+            $(, $allow)*
+        )]
+        struct $name {
+            id: u32,
+            kind: String,
+            #[table(split(2))]
+            body: String,
+            #[table(blob)]
+            photo: Option<Blob>,
+        }
+    };
+}
+
+noted!(Noted,);
+noted!(Silenced, allow(hot_partition, growing_list, copied_blob));
+
+#[test]
+fn notes_name_what_grows_and_what_is_copied_unless_the_type_allows_it() {
+    let notes = [
+        "All primaries are in one partition, `all`",
+        "List `Everything` grows with every entity of a partition, ",
+        "List `Everywhere` grows with every entity, ",
+        "Index `OfKind` holds `Photo`, `Body0`, so that each write of the entity sends long values twice",
+        "Index `OfBytes` holds `Photo` and is written again with each change of the bytes",
+    ];
+    let (noted, silenced) =
+        (entable::report![Noted].markdown(), entable::report![Silenced].markdown());
+    for note in notes {
+        assert!(noted.contains(&format!("- **Note:** {note}")), "{note}: {noted}");
+        assert!(!silenced.contains(note), "{note}: {silenced}");
+    }
+    for other in ["List `ByKind` grows", "Index `Brief` holds"] {
+        assert!(!noted.contains(other), "{other}: {noted}");
+    }
+}
+
 /// Returns the rows of the table of access paths: entry, given, class, filter.
 fn paths(text: &str, entry: &str) -> Vec<[String; 4]> {
     let start = format!("| `{entry}()` |");

@@ -4,5 +4,7 @@
 mod claims;
 mod figures;
 mod kinds;
+mod locked;
 mod predicted;
 mod store;
+mod together;

@@ -26,6 +26,8 @@ pub(crate) struct EntityAttr {
     pub(crate) rename_all: OnceSetting<Case>,
     pub(crate) validate: OnceSetting<Path>,
     pub(crate) hot_partition: OnceSetting<()>,
+    /// The notes of reports that `allow` silences, in the order of [`NOTES`].
+    silenced: [OnceSetting<()>; NOTES.len()],
     /// Whether rows of other types may have the keys of this type's, from `allow(same_keys)`.
     pub(crate) same_keys: OnceSetting<()>,
     pub(crate) version: OnceSetting<(u32, Span)>,
@@ -39,6 +41,12 @@ pub(crate) struct EntityAttr {
     pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: OnceSetting<Path>,
 }
+
+/// The names in `allow(..)`.
+const ALLOWED: [&str; 5] = ["hot_partition", "same_keys", NOTES[0], NOTES[1], NOTES[2]];
+
+/// The names in `allow(..)` that silence a note of a report and do nothing else.
+const NOTES: [&str; 3] = ["growing_list", "copied_blob", "unread_index"];
 
 const ENTITY_KEYS: [&str; 17] = [
     "name",
@@ -141,14 +149,25 @@ impl EntityAttr {
         }
     }
 
+    /// Returns the names of the notes that reports leave out.
+    pub(crate) fn silenced_notes(&self) -> Vec<&'static str> {
+        let notes = NOTES.into_iter().zip(&self.silenced);
+        let silenced = notes.filter(|(_, given)| given.is_set()).map(|(note, _)| note);
+        self.hot_partition.is_set().then_some("hot_partition").into_iter().chain(silenced).collect()
+    }
+
     fn allow(&mut self, setting: &Setting) -> syn::Result<()> {
         match setting.name().as_str() {
             "hot_partition" => self.hot_partition.set_once(&setting.key, setting.flag()),
             "same_keys" => self.same_keys.set_once(&setting.key, setting.flag()),
-            _ => {
-                // Without `hot_partition` one more message would follow, and without `same_keys` none.
+            name => {
+                let mut notes = NOTES.iter().zip(&mut self.silenced);
+                if let Some((_, silenced)) = notes.find(|(note, _)| **note == name) {
+                    return silenced.set_once(&setting.key, setting.flag());
+                }
+                // Without `hot_partition` one more message would follow, and without another name none.
                 self.hot_partition.mark_misspelt();
-                setting.unknown("`allow`", &["hot_partition", "same_keys"])
+                setting.unknown("`allow`", &ALLOWED)
             }
         }
     }

@@ -100,6 +100,8 @@ pub(super) fn emit_schema(entity: &Entity) -> TokenStream {
     let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
     let blobs = blobs(entity);
     let shares_keys = entity.shares_keys.map(|_| quote! { shares_keys: true, });
+    let silenced = entity.attr.silenced_notes();
+    let silenced = (!silenced.is_empty()).then(|| quote! { silenced_notes: &[#(#silenced),*], });
     let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
     let parts = parts(entity, &marker);
     let any_part = any_part(entity);
@@ -127,6 +129,7 @@ pub(super) fn emit_schema(entity: &Entity) -> TokenStream {
             #sealed
             #drops_unknown
             #shares_keys
+            #silenced
             #parts
             #holds_extra
             #without_column

@@ -263,6 +263,8 @@ pub struct Schema {
     /// Whether rows of other types may have keys of the same form, as `allow(same_keys)` says. Queries then ask for
     /// the type, and writes look at it.
     pub shares_keys: bool,
+    /// The notes of reports that `allow(..)` silences, such as `unread_index`.
+    pub silenced_notes: &'static [&'static str],
     /// Whether the struct has a field for the properties that no version declares.
     pub holds_extra: bool,
     /// The fields without a column: skipped fields, and the field for properties that no version declares.
@@ -335,6 +337,7 @@ impl Schema {
         sealed: false,
         drops_unknown: false,
         shares_keys: false,
+        silenced_notes: &[],
         holds_extra: false,
         fields_without_column: &[],
         parts: &[],

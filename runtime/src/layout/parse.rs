@@ -1,10 +1,13 @@
 //! Reads the text of a layout.
 
-use std::{iter::Peekable, str::SplitWhitespace};
-
-use super::shape::{
-    BlobFieldShape, EntityShape, KeyFieldShape, KeyTemplateShape, PropertyEncryptionShape,
-    PropertyShape, RowsShape, SeriesShape, StoredTypeShape,
+use super::{
+    pattern_lines::read_pattern_line,
+    pattern_shape::PatternShape,
+    shape::{
+        BlobFieldShape, EntityShape, KeyFieldShape, KeyTemplateShape, PropertyEncryptionShape,
+        PropertyShape, RowsShape, SeriesShape, StoredTypeShape,
+    },
+    words::{Words, expect_word, is_end, split_quoted, takes_word},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -14,11 +17,9 @@ use crate::{
 /// The first line that is not a comment: the format's name and version.
 pub(super) const HEAD: &str = "layout 1";
 
-type Words<'t> = Peekable<SplitWhitespace<'t>>;
-
-/// Reads the entities from the text of a layout. The first line that is neither blank nor a
+/// Reads the entities and access patterns from the text of a layout. The first line that is neither blank nor a
 /// comment has to be `HEAD`. Fails with `is_invalid`, naming the line, for a line that is not understood.
-pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
+pub(super) fn parse(text: &str) -> Result<(Vec<EntityShape>, Vec<PatternShape>)> {
     let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
     let mut lines = text.lines().enumerate().filter(|(_, line)| is_content(line));
     let head = lines.next().map_or("the end of the text", |(_, line)| line);
@@ -26,9 +27,18 @@ pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
         let message = format!("expected `{HEAD}`, found `{}`", head.escape_debug());
         return Err(Error::new(ErrorKind::Invalid, message));
     }
-    let mut entities = Vec::new();
+    let (mut entities, mut patterns) = (Vec::new(), Vec::new());
+    // The name of the patterns that the next lines are of.
+    let mut group: Option<String> = None;
     for (at, line) in lines {
-        read_line(line, &mut entities).ok_or_else(|| {
+        let read = if let Some(head) = line.strip_prefix("patterns ") {
+            split_quoted(head).map(|(name, _)| group = Some(name))
+        } else if let Some(group) = &group {
+            read_pattern_line(line, group, &mut patterns)
+        } else {
+            read_line(line, &mut entities)
+        };
+        read.ok_or_else(|| {
             let message = format!(
                 "line {} of the layout is not understood: `{}`; a later version of entable may have written it",
                 at + 1,
@@ -37,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
             Error::new(ErrorKind::Invalid, message)
         })?;
     }
-    Ok(entities)
+    Ok((entities, patterns))
 }
 
 fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
@@ -204,26 +214,4 @@ fn parse_encryption(words: &mut Words<'_>) -> Option<PropertyEncryptionShape> {
         false => None,
     };
     Some(PropertyEncryptionShape { pad, hides_none, blind })
-}
-
-/// Takes the next word if it is `word`, and returns whether it is.
-fn takes_word(words: &mut Words<'_>, word: &str) -> bool {
-    words.next_if_eq(&word).is_some()
-}
-
-fn expect_word(words: &mut Words<'_>, word: &str) -> Option<()> {
-    takes_word(words, word).then_some(())
-}
-
-fn is_end(mut words: Words<'_>) -> Option<()> {
-    words.next().is_none().then_some(())
-}
-
-/// Splits a quoted text from the rest of a line. Returns the text without its quotes; the layout
-/// file has no escapes. Returns `None` if the line does not begin with a quote, or has no second
-/// one.
-fn split_quoted(text: &str) -> Option<(String, &str)> {
-    // Only numbers, words and dashes follow the quoted text, so the last quote ends it.
-    let (inside, rest) = text.strip_prefix('"')?.rsplit_once('"')?;
-    Some((inside.to_owned(), rest))
 }

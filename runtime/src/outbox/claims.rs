@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The number of keys that are reserved or released concurrently.
-const KEYS_AT_ONCE: usize = 16;
+pub(crate) const KEYS_AT_ONCE: usize = 16;
 
 /// The number of attempts to write a claim row whose answer was lost.
 const ATTEMPTS: u32 = 4;

@@ -1,12 +1,15 @@
 //! The functions that make questions, each named after the verb that a program calls.
 
+use std::collections::BTreeSet;
+
 use super::{
-    question::{PartitionUse, QueryWork, Question, Work},
+    question::{Call, EntityWrite, PartitionUse, QueryWork, Question, Work},
     write_cost::WriteVerb,
 };
 use crate::{
     entity::{
-        Access, FromRow, FullView, IntoPoint, Needs, Path, Projection, ReadableAs, TableEntity,
+        Access, Discriminator, FromRow, FullView, IntoPoint, Needs, Path, Projection, ReadableAs,
+        TableEntity,
     },
     key::TOKEN_PLACEHOLDER,
     plan::wide,
@@ -14,7 +17,7 @@ use crate::{
         Explain, Queried, Query,
         pages::TABLES_IN_FLIGHT,
         plan::{ReadPlan, RowType},
-        request::TOKEN_IN_EXPLAIN,
+        request::{Request, TOKEN_IN_EXPLAIN},
     },
     table::Client,
 };
@@ -66,6 +69,7 @@ pub fn count<E: 'static, T: Send + 'static>(query: Query<E, T>) -> Question {
     let counts_ids = query.counts_ids();
     let mut question = Question::from(query.counting_query());
     question.verb = "count";
+    question.calls.iter_mut().for_each(|call| call.function = "count");
     if let Work::Query(work) = &mut question.work {
         work.counts_ids = counts_ids;
         // A count reads page after page.
@@ -78,7 +82,8 @@ macro_rules! writes {
     ($($(#[$doc:meta])* $name:ident = $verb:ident;)*) => { $(
         $(#[$doc])*
         pub fn $name<E: TableEntity>() -> Question {
-            Question::of_write(E::SCHEMA, WriteVerb::$verb)
+            let function = stringify!($name);
+            Question::of_write(EntityWrite { function, schema: E::SCHEMA, verb: WriteVerb::$verb })
         }
     )* };
 }
@@ -102,6 +107,28 @@ writes! {
     delete = Delete;
     /// Deletes an entity by its keys.
     delete_at = DeleteAt;
+}
+
+/// Inserts many entities, as [`Bulk::insert_all`](crate::Bulk::insert_all) does with eight transactions in flight: as
+/// many as the pattern's `rows`, spread evenly over its `over` partitions. They come partition by partition, each has
+/// lists of its own, and 100 rows are smaller than 4 MiB.
+///
+/// ```
+/// # use entable::prelude::*;
+/// use entable::patterns::{self, Pattern};
+///
+/// # #[derive(TableEntity)]
+/// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+/// #         index(ByName, row_key = "name_{last_name}_{id:06}"))]
+/// # pub struct Employee { pub department: String, pub id: u32, pub last_name: String }
+/// let pattern = Pattern::write("import", patterns::insert_all::<Employee>()).rows(1_000).over(4);
+/// // 250 employees a department, 50 with their copies in a transaction.
+/// assert_eq!((pattern.request_count(), pattern.operation_count()), (20, 100));
+/// // Eight transactions are in flight.
+/// assert_eq!(pattern.round_trips(), 3);
+/// ```
+pub fn insert_all<E: TableEntity>() -> Question {
+    Question::of_bulk_load(E::SCHEMA)
 }
 
 fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: Access) -> Question {
@@ -134,8 +161,33 @@ fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: Access) -> Q
         // A reserved copy is replaced by what its owner derives.
         follows: family.is_some_and(|family| family.is_remote && !family.unique),
         fault,
+        calls: vec![Call { function: verb, schema: Some(schema), family }],
+        compared: Vec::new(),
         work: Work::Point { parts: u64::try_from(parts).unwrap_or(1) },
     }
+}
+
+/// Returns the names of the properties that rows are compared by once their keys are found, each once.
+fn compared_properties(request: &Request) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let mut add = |name: &str| {
+        names.insert(name.to_owned());
+    };
+    let filter = request.item_rows().and_then(|parts| request.filter_to_explain(parts));
+    match filter.as_ref().ok().filter(|_| !request.reads_list()) {
+        Some(filter) => filter.visit_properties(&mut |name| add(name)),
+        // The filter of a list finds ids, and that of a refused query is unknown.
+        None => {
+            let conditions = request.conditions.iter();
+            conditions.for_each(|condition| condition.visit_properties(&mut |name| add(name)));
+        }
+    }
+    let type_name = match request.schema.map(|schema| schema.discriminator) {
+        Some(Discriminator::Property(name)) => name,
+        _ => "",
+    };
+    let is_compared = |name: &String| !["PartitionKey", "RowKey", type_name].contains(&&**name);
+    names.into_iter().filter(is_compared).collect()
 }
 
 impl<E, T> From<Query<E, T>> for Question {
@@ -159,6 +211,7 @@ impl<E, T> From<Query<E, T>> for Question {
             let filter = request.item_rows().and_then(|parts| request.filter_to_explain(parts));
             filter.and_then(|filter| request.check_options(&filter)).err()
         });
+        let call = Call { function: "query", schema: request.schema, family };
         let rows_per_item = request.item_rows().map_or(1, |parts| u64::from(parts.rows_per_item()));
         Self {
             verb: if reads_each { "query of a list" } else { "query" },
@@ -171,6 +224,8 @@ impl<E, T> From<Query<E, T>> for Question {
             elsewhere: Vec::new(),
             follows: family.is_some_and(|family| family.is_remote && !family.unique),
             fault,
+            calls: vec![call],
+            compared: compared_properties(request),
             work: Work::Query(QueryWork {
                 class,
                 top,

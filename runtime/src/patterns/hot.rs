@@ -52,8 +52,10 @@ impl Plan {
             } else {
                 load.reads += entities;
             }
+            // A bulk load writes a row elsewhere for each of its entities.
+            let writes = float(call.requests.entities.max(1)) * rate;
             for partition in &call.elsewhere {
-                loads.entry(partition).or_default().writes += rate;
+                loads.entry(partition).or_default().writes += writes;
             }
         }
         loads

@@ -19,17 +19,17 @@ use crate::access::CostClass;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pattern {
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The class that the pattern claims; `None` for a write.
-    pub(super) claim: Option<CostClass>,
-    pub(super) question: Question,
-    pub(super) rows: u64,
-    pub(super) most_requests: Option<u64>,
-    pub(super) per_second: f64,
+    pub(crate) claim: Option<CostClass>,
+    pub(crate) question: Question,
+    pub(crate) rows: u64,
+    pub(crate) most_requests: Option<u64>,
+    pub(crate) per_second: f64,
     /// The number of partitions that the load is spread over evenly; 1 if nobody said it.
-    pub(super) partitions: u64,
+    pub(crate) partitions: u64,
     /// The number of existing tables of a window; `None` if nobody said it.
-    pub(super) tables: Option<u64>,
+    pub(crate) tables: Option<u64>,
 }
 
 /// The time that a rate is counted in, as [`Pattern::at`] takes it.
@@ -117,7 +117,7 @@ impl Pattern {
         Self::new(name, None, question.into())
     }
 
-    /// Sets the number of entities that a call finds; 1 if it is not set.
+    /// Sets the number of entities that a call finds, or that a bulk load writes; 1 if it is not set.
     #[must_use]
     pub fn rows(self, rows: u64) -> Self {
         Self { rows, ..self }
@@ -129,7 +129,8 @@ impl Pattern {
         Self { per_second: rate.per_second(), ..self }
     }
 
-    /// Sets over how many partitions the load is spread evenly; 1 if it is not set, the worst case.
+    /// Sets over how many partitions the load is spread evenly; 1 if it is not set, the worst case. The entities of a
+    /// bulk load are spread over them.
     #[must_use]
     pub fn over(self, partitions: u64) -> Self {
         Self { partitions: partitions.max(1), ..self }
@@ -201,17 +202,18 @@ impl Pattern {
         &self.name
     }
 
-    /// Returns the number of operations in the transaction of a write; 0 for a read.
+    /// Returns the number of operations in the transaction of a write, or in the largest one of a bulk load; 0 for
+    /// a read.
     pub fn operation_count(&self) -> u64 {
-        if self.question.class().is_some() { 0 } else { self.cost().rows }
+        self.question.largest_transaction(self.rows, self.partitions)
     }
 
-    pub(super) fn cost(&self) -> Requests {
-        self.question.requests(self.rows, self.tables)
+    pub(crate) fn cost(&self) -> Requests {
+        self.question.requests(self.rows, self.tables, self.partitions)
     }
 
     /// Returns what does not hold, in words; `None` if all that the pattern claims holds.
-    pub(super) fn find_broken_claim(&self) -> Option<String> {
+    pub(crate) fn find_broken_claim(&self) -> Option<String> {
         if let Some(fault) = &self.question.fault {
             return Some(format!("the call is refused: {fault}"));
         }

@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::write_cost::{CostModel, WriteVerb, write_cost};
+use super::{
+    bulk_cost::BulkWork,
+    write_cost::{CostModel, WriteVerb, write_cost},
+};
 use crate::{
     access::CostClass,
     entity::Schema,
-    error::Error,
+    error::{Error, ErrorKind},
     key::{Family, Form},
     limits::PAGE_ROWS,
+    plan::TransactionPlan,
     query::list_query::POINT_READS,
 };
 
@@ -27,8 +31,31 @@ pub struct Question {
     /// Whether rows in other partitions follow: those that the call reads, or copies of what it writes.
     pub(super) follows: bool,
     /// The error that the call would return at once.
-    pub(super) fault: Option<Error>,
+    pub(crate) fault: Option<Error>,
+    /// The calls that the question makes: one, or the writes of a transaction.
+    pub(crate) calls: Vec<Call>,
+    /// The properties that conditions compare, apart from keys.
+    pub(crate) compared: Vec<String>,
     pub(super) work: Work,
+}
+
+/// A call of a question: the function that asks for it, and the rows that it reads or writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    /// The function's name, such as `get` or `insert`.
+    pub(crate) function: &'static str,
+    /// The entity type; `None` for a set.
+    pub(crate) schema: Option<&'static Schema>,
+    /// The row family that is read. `None` for a scan of a table, and for a write, which concerns all families.
+    pub(crate) family: Option<&'static Family>,
+}
+
+/// A write of one entity: the function that asks for it, its type and verb.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntityWrite {
+    pub(super) function: &'static str,
+    pub(super) schema: &'static Schema,
+    pub(super) verb: WriteVerb,
 }
 
 /// The requests of a question, before the number of rows is known.
@@ -40,6 +67,7 @@ pub(super) enum Work {
     },
     Query(QueryWork),
     Write(CostModel),
+    Bulk(BulkWork),
 }
 
 /// The requests of a query, and what their number depends on.
@@ -84,7 +112,7 @@ pub(super) enum PartitionShape {
 
 /// The requests of one call, and the rows in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     /// Point reads before the answer.
     pub(super) reads: u64,
     /// Pages of queries.
@@ -96,12 +124,15 @@ pub(super) struct Requests {
     /// Writes that follow after the answer.
     pub(super) after: u64,
     /// Requests to the blob store.
-    pub(super) blobs: u64,
+    pub(crate) blobs: u64,
     /// Rows that are read, or operations in the transaction, in the partition of the question.
     pub(super) rows: u64,
     /// Requests that the caller waits for one after another; requests sent together count once.
     #[serde(default)]
-    pub(super) round_trips: u64,
+    pub(crate) round_trips: u64,
+    /// Entities that a bulk load writes; 0 for any other call.
+    #[serde(default)]
+    pub(crate) entities: u64,
 }
 
 impl Requests {
@@ -111,7 +142,7 @@ impl Requests {
     }
 
     /// Returns the number of all requests to the table store.
-    pub(super) fn total(self) -> u64 {
+    pub(crate) fn total(self) -> u64 {
         self.before() + self.after
     }
 }
@@ -145,8 +176,9 @@ impl PartitionShape {
 }
 
 impl Question {
-    /// Returns the question that writes an entity of the type.
-    pub(super) fn of_write(schema: &'static Schema, verb: WriteVerb) -> Self {
+    /// Returns the question that writes an entity.
+    pub(super) fn of_write(write: EntityWrite) -> Self {
+        let EntityWrite { function, schema, verb } = write;
         let cost = write_cost(schema, verb);
         let primary = schema.primary();
         let of = |family: &&'static Family| PartitionUse::of_family(schema, family);
@@ -160,21 +192,57 @@ impl Question {
             elsewhere: remote.map(|family| of(&family)).collect(),
             follows: cost.after > 0,
             fault: primary.err(),
+            calls: vec![Call { function, schema: Some(schema), family: None }],
+            compared: Vec::new(),
             work: Work::Write(cost),
         }
     }
 
-    /// Returns the cost class of a read; `None` for a write.
-    pub(super) fn class(&self) -> Option<CostClass> {
-        match &self.work {
-            Work::Point { .. } => Some(CostClass::Point),
-            Work::Query(query) => Some(query.class),
-            Work::Write(_) => None,
+    /// Returns the question that inserts many entities of a type.
+    pub(super) fn of_bulk_load(schema: &'static Schema) -> Self {
+        let (function, verb) = ("insert_all", WriteVerb::Insert);
+        let insert = Self::of_write(EntityWrite { function, schema, verb });
+        let work = Work::Bulk(BulkWork::of_insert(schema, write_cost(schema, verb)));
+        Self { verb: "bulk insert_all", work, ..insert }
+    }
+
+    /// Returns the question that makes the writes in one transaction, with so many messages.
+    pub(super) fn of_transaction(writes: &[EntityWrite], messages: usize) -> Self {
+        let single: Vec<Self> = writes.iter().copied().map(Self::of_write).collect();
+        let costs: Vec<CostModel> =
+            writes.iter().map(|write| write_cost(write.schema, write.verb)).collect();
+        let cost = CostModel::of_transaction(&costs, messages);
+        let first = single.first();
+        let table = first.map_or_else(String::new, |first| first.table.clone());
+        let fault = single.iter().find_map(|write| write.fault.clone());
+        let refused = || transaction_fault(&table, writes, cost.operations);
+        Self {
+            verb: "transaction",
+            filter: String::new(),
+            partition: first
+                .map_or_else(|| PartitionUse::unknown(&table), |first| first.partition.clone()),
+            elsewhere: single.iter().flat_map(|write| write.elsewhere.clone()).collect(),
+            follows: cost.after > 0,
+            fault: fault.or_else(refused),
+            calls: single.iter().flat_map(|write| write.calls.clone()).collect(),
+            compared: Vec::new(),
+            work: Work::Write(cost),
+            table,
         }
     }
 
-    /// Returns the requests of one call that finds `items` entities, in `tables` dated tables.
-    pub(super) fn requests(&self, items: u64, tables: Option<u64>) -> Requests {
+    /// Returns the cost class of a read; `None` for a write.
+    pub(crate) fn class(&self) -> Option<CostClass> {
+        match &self.work {
+            Work::Point { .. } => Some(CostClass::Point),
+            Work::Query(query) => Some(query.class),
+            Work::Write(_) | Work::Bulk(_) => None,
+        }
+    }
+
+    /// Returns the requests of one call that finds `items` entities, in `tables` dated tables. A bulk load writes
+    /// so many entities, to `partitions` partitions.
+    pub(super) fn requests(&self, items: u64, tables: Option<u64>, partitions: u64) -> Requests {
         match &self.work {
             Work::Point { parts } => {
                 // The parts of a wide entity are read together.
@@ -182,8 +250,35 @@ impl Question {
             }
             Work::Query(query) => query.requests(items, tables),
             Work::Write(cost) => requests_of_write(cost),
+            Work::Bulk(load) => load.requests(items, partitions),
         }
     }
+
+    /// Returns the number of operations in the largest transaction of a write; 0 for a read.
+    pub(super) fn largest_transaction(&self, items: u64, partitions: u64) -> u64 {
+        match &self.work {
+            Work::Point { .. } | Work::Query(_) => 0,
+            Work::Write(cost) => number(cost.operations),
+            Work::Bulk(load) => load.largest_transaction(items, partitions),
+        }
+    }
+}
+
+/// Returns the error of a transaction that writes nothing, or that is certain to be refused.
+fn transaction_fault(table: &str, writes: &[EntityWrite], operations: usize) -> Option<Error> {
+    if operations == 0 {
+        let message =
+            "the transaction writes nothing: add a write, as `transaction().insert::<Order>()`";
+        return Some(Error::new(ErrorKind::Invalid, message));
+    }
+    if let Some(other) = writes.iter().find(|write| write.schema.table != table) {
+        let message = format!(
+            "a transaction writes to one table, and this one to `{table}` and `{}`: write to the other table in a transaction of its own, or `emit` a message",
+            other.schema.table
+        );
+        return Some(Error::new(ErrorKind::Invalid, message));
+    }
+    TransactionPlan::default().check_operation_count(table, operations).err()
 }
 
 impl QueryWork {
@@ -248,7 +343,8 @@ fn requests_of_write(cost: &CostModel) -> Requests {
         after: number(cost.after),
         blobs: number(cost.uploads + cost.removals),
         rows: number(cost.operations),
-        round_trips: number(cost.round_trips),
+        round_trips: number(cost.round_trips()),
+        entities: 0,
     }
 }
 

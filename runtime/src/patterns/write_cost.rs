@@ -1,5 +1,6 @@
 //! Computes what each verb costs, from the copies and lists of an entity type.
 
+use super::stages::Stages;
 use crate::entity::Schema;
 
 /// The requests and operations of a verb.
@@ -14,8 +15,8 @@ pub(crate) struct CostModel {
     pub(crate) uploads: usize,
     /// Operations in the transaction, which is one request.
     pub(crate) operations: usize,
-    /// Requests that the caller waits for one after another. Requests of one stage are sent together.
-    pub(crate) round_trips: usize,
+    /// The stages that the caller waits for before the transaction.
+    pub(crate) stages: Stages,
     /// Requests that follow after the verb returned to its caller.
     pub(crate) after: usize,
     /// Blobs that are removed after the verb returned to its caller.
@@ -48,9 +49,14 @@ impl CostModel {
         ]
     }
 
-    /// Returns the cost with so many stages before the transaction.
-    const fn after_stages(self, stages: usize) -> Self {
-        Self { round_trips: self.round_trips + stages, ..self }
+    /// Returns the requests that the caller waits for one after another.
+    pub(crate) fn round_trips(&self) -> usize {
+        self.stages.round_trips() + 1
+    }
+
+    /// Returns the cost with these stages before the transaction.
+    const fn after_stages(self, stages: Stages) -> Self {
+        Self { stages, ..self }
     }
 
     /// Returns in words how many requests are sent before the verb returns to its caller.
@@ -143,7 +149,7 @@ impl Counts {
             reservations: 0,
             uploads: 0,
             operations: operations + outbox,
-            round_trips: 1,
+            stages: Stages::default(),
             after: remote + dirty,
             removals: 0,
             is_confirmed: false,
@@ -152,14 +158,18 @@ impl Counts {
 
     /// Returns the cost of a write that changes no key: it writes each copy again.
     fn kept(self, verb: &'static str, reads: usize, own_rows: usize) -> CostModel {
-        let stages = usize::from(reads > 0) + usize::from(self.remote_copies > 0);
+        let stages = Stages {
+            primaries: reads > 0,
+            remote_copies: usize::from(self.remote_copies > 0),
+            ..Stages::default()
+        };
         self.verb_cost(verb, reads + self.remote_copies, own_rows + self.copies, self.remote_copies)
             .after_stages(stages)
     }
 
     fn deleted(self, verb: &'static str, reads: usize) -> CostModel {
         let is_confirmed = self.remote_rows() > 0;
-        let stages = usize::from(reads > 0) + self.row_stages();
+        let stages = Stages { primaries: reads > 0, ..self.row_stages() };
         let reads = reads + self.lists + self.remote_copies + self.remote_lists;
         CostModel {
             // The dirty row goes with the blobs, or a worker deletes it.
@@ -173,8 +183,13 @@ impl Counts {
     }
 
     /// Returns the stages that read lists and remote rows before a write that changes keys.
-    fn row_stages(self) -> usize {
-        [self.lists, self.remote_lists, self.remote_copies].iter().filter(|rows| **rows > 0).count()
+    fn row_stages(self) -> Stages {
+        Stages {
+            lists: self.lists > 0,
+            remote_lists: self.remote_lists,
+            remote_copies: usize::from(self.remote_copies > 0),
+            ..Stages::default()
+        }
     }
 
     fn with_reservations(self, cost: CostModel) -> CostModel {
@@ -182,8 +197,7 @@ impl Counts {
         CostModel {
             reservations: claim + self.reserved,
             operations: cost.operations + claim,
-            // The claim comes first, then all reservations together.
-            round_trips: cost.round_trips + 2 * claim,
+            stages: Stages { reserved: self.reserved, ..cost.stages },
             ..cost
         }
     }
@@ -249,8 +263,7 @@ pub(crate) fn write_cost(schema: &Schema, verb: WriteVerb) -> CostModel {
     let name = verb.words();
     match verb {
         WriteVerb::Insert => {
-            let uploads = usize::from(n.blobs > 0);
-            let stages = usize::from(n.lists > 0) + usize::from(n.remote_lists > 0) + uploads;
+            let stages = Stages { uploads: n.blobs > 0, remote_copies: 0, ..n.row_stages() };
             let reads = n.lists + n.remote_lists;
             let cost = n.verb_cost(name, reads, n.rows(), n.remote_rows()).after_stages(stages);
             CostModel { uploads: n.blobs, ..n.with_reservations(cost) }

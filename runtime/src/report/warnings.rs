@@ -20,8 +20,16 @@ const MANY_PIECES: usize = 12;
 /// Returns one sentence for each cause of expensive reads or writes in an entity type's layout.
 pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec<String> {
     let mut warnings = Vec::new();
-    for family in schema.families.iter().filter(|family| !family.in_blob) {
-        warnings.extend(hot_partition(family));
+    let is_silenced = |note: &str| schema.silenced_notes.contains(&note);
+    if !is_silenced("hot_partition") {
+        let in_rows = schema.families.iter().filter(|family| !family.in_blob);
+        warnings.extend(in_rows.filter_map(hot_partition));
+    }
+    if !is_silenced("growing_list") {
+        warnings.extend(schema.families.iter().filter_map(|list| growing_list(schema, list)));
+    }
+    if !is_silenced("copied_blob") {
+        warnings.extend(schema.families.iter().filter_map(|copy| copied_blob(schema, copy)));
     }
     warnings.extend(rows_per_write(schema));
     if !schema.parts.is_empty() {
@@ -90,6 +98,51 @@ fn hot_partition(family: &'static Family) -> Option<String> {
     partitions.filter(|partitions| *partitions < 8).map(|partitions| {
         format!("There are only {partitions} partitions of {name}, `{}`.", family.partition.text)
     })
+}
+
+/// Returns a warning about a list whose keys have no field apart from those of the PartitionKey: each entity of the
+/// partition adds to it.
+fn growing_list(schema: &Schema, list: &Family) -> Option<String> {
+    let primary = schema.families.first()?;
+    let is_of_partition = |part: &crate::key::TemplatePart| {
+        primary.partition.parts().any(|of_partition| of_partition.field == part.field)
+    };
+    let mut parts = list.partition.parts().chain(list.row.parts()).peekable();
+    let of = if parts.peek().is_some() || !list.is_remote { " of a partition" } else { "" };
+    (list.is_list() && parts.all(is_of_partition)).then(|| {
+        format!(
+            "List `{}` grows with every entity{of}, and each insert writes its ids again. Put a field into its \
+             key, or query the primaries. `allow(growing_list)` silences this.",
+            list.name
+        )
+    })
+}
+
+/// Returns a warning about a copy that holds blob fields or split fields.
+fn copied_blob(schema: &Schema, copy: &Family) -> Option<String> {
+    if !copy.is_copy() {
+        return None;
+    }
+    let blobs = schema.blobs.iter().map(|blob| blob.name);
+    let split = schema.series.iter().filter(|field| field.is_split).map(|field| field.first);
+    let (blobs, split): (Vec<&str>, Vec<&str>) = (
+        blobs.filter(|name| !copy.leaves_out(name)).collect(),
+        split.filter(|name| !copy.leaves_out(name)).collect(),
+    );
+    let what = match (blobs.as_slice(), split.as_slice()) {
+        ([], []) => return None,
+        (blobs, []) => {
+            format!("{} and is written again with each change of the bytes", names_of(blobs))
+        }
+        (blobs, split) => format!(
+            "{}, so that each write of the entity sends long values twice",
+            names_of(&[blobs, split].concat())
+        ),
+    };
+    Some(format!(
+        "Index `{}` holds {what}. Leave it out with `except(..)`. `allow(copied_blob)` silences this.",
+        copy.name
+    ))
 }
 
 fn rows_per_write(schema: &Schema) -> Option<String> {

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The number of lists that are read concurrently.
-const LISTS_AT_ONCE: usize = 16;
+pub(crate) const LISTS_AT_ONCE: usize = 16;
 
 /// A remote list that was read.
 #[derive(Debug, Clone)]

@@ -38,6 +38,11 @@ pub(super) struct ChangeGroup {
     shared_rows: usize,
 }
 
+/// Returns the number of operations that changes may have in a transaction which also writes so many shared rows.
+pub(crate) const fn room_for_changes(shared_rows: usize) -> usize {
+    BATCH_OPERATIONS.saturating_sub(shared_rows)
+}
+
 impl ChangeGroup {
     fn new(table: &str, partition_key: &str) -> Self {
         Self {
@@ -59,7 +64,7 @@ impl ChangeGroup {
         let shared_rows = change.shared_framework_row_count();
         // The size is an estimate, hence the margin below the limit of bytes. A group that is still too
         // large is halved, which costs more requests.
-        self.operations + operations + self.shared_rows.max(shared_rows) <= BATCH_OPERATIONS
+        self.operations + operations <= room_for_changes(self.shared_rows.max(shared_rows))
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
             && !change
                 .primary_row_keys()

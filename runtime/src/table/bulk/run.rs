@@ -22,6 +22,9 @@ use crate::{
     },
 };
 
+/// The number of transactions in flight by default.
+pub(crate) const CONCURRENCY: usize = 8;
+
 /// How long a change from a slow stream waits for other changes of its partition. It is longer than the gap
 /// between two network packets and too short for users to notice.
 const LINGER: Duration = Duration::from_millis(200);
@@ -91,7 +94,7 @@ impl Bulk {
         Self {
             client,
             table,
-            concurrency: 8,
+            concurrency: CONCURRENCY,
             linger: LINGER,
             on_progress: Listener::without_callback(),
             on_checkpoint: Listener::without_callback(),

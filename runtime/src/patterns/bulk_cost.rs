@@ -1,0 +1,169 @@
+//! Computes what a bulk load sends: its transactions are as full as those of [`Bulk`](crate::Bulk).
+
+use super::{question::Requests, write_cost::CostModel};
+use crate::{
+    entity::Schema,
+    table::bulk::{group::room_for_changes, run::CONCURRENCY},
+};
+
+/// A bulk load of new entities of one type, which come partition by partition.
+#[derive(Debug, Clone)]
+pub(super) struct BulkWork {
+    /// The cost of one insert.
+    insert: CostModel,
+    /// Whether transactions of one partition wait for each other, because they may write the same list.
+    is_in_turn: bool,
+}
+
+/// The transactions of a load. Each partition has as many entities as the next, or one more.
+#[derive(Debug, Clone, Copy)]
+struct Groups {
+    /// The number of transactions.
+    all: u64,
+    /// The number of full transactions of the partition that has the most.
+    full_of_partition: u64,
+    partitions: u64,
+    /// The number of partitions whose last transaction is not full.
+    with_rest: u64,
+    /// The number of transactions of one entity.
+    of_one: u64,
+    /// The number of entities in the largest transaction.
+    largest: u64,
+    /// The number of entities in the largest transaction that is not full; 0 if all are full.
+    largest_rest: u64,
+}
+
+impl BulkWork {
+    /// Returns the load of entities whose insert has this cost.
+    pub(super) fn of_insert(schema: &Schema, insert: CostModel) -> Self {
+        Self {
+            insert,
+            is_in_turn: schema.families.iter().any(|family| family.is_list() && !family.is_remote),
+        }
+    }
+
+    /// Returns the rows that a transaction needs once for all entities: the fence, and the claim's deletion.
+    fn shared_rows(&self) -> usize {
+        usize::from(self.insert.has_fence()) + usize::from(self.insert.has_claim())
+    }
+
+    /// Returns the number of entities in a full transaction.
+    fn entities_of_transaction(&self) -> u64 {
+        let shared = self.shared_rows();
+        let of_entity = self.insert.operations - shared;
+        number(room_for_changes(shared).checked_div(of_entity).unwrap_or(1).max(1))
+    }
+
+    fn groups(&self, entities: u64, partitions: u64) -> Groups {
+        let partitions = partitions.clamp(1, entities.max(1));
+        let full = self.entities_of_transaction();
+        let (less, with_more) = (entities / partitions, entities % partitions);
+        let of = |count: u64, entities: u64| (count, entities.div_ceil(full), entities % full);
+        let sizes = [of(with_more, less + 1), of(partitions - with_more, less)];
+        let sum = |each: &dyn Fn((u64, u64, u64)) -> u64| {
+            sizes.iter().fold(0_u64, |sum, size| sum.saturating_add(each(*size)))
+        };
+        let most = less + u64::from(with_more > 0);
+        Groups {
+            all: sum(&|(count, groups, _)| count.saturating_mul(groups)),
+            full_of_partition: most / full,
+            partitions,
+            with_rest: sum(&|(count, _, rest)| if rest > 0 { count } else { 0 }),
+            of_one: match full {
+                1 => entities,
+                _ => sum(&|(count, _, rest)| if rest == 1 { count } else { 0 }),
+            },
+            largest: most.min(full),
+            largest_rest: sizes
+                .iter()
+                .map(|(count, _, rest)| if *count > 0 { *rest } else { 0 })
+                .max()
+                .unwrap_or(0),
+        }
+    }
+
+    /// Returns the requests of a load of so many entities, spread evenly over so many partitions.
+    pub(super) fn requests(&self, entities: u64, partitions: u64) -> Requests {
+        let groups = self.groups(entities, partitions);
+        let insert = &self.insert;
+        let each = |count: usize| number(count).saturating_mul(entities);
+        // An entity of one row alone is one write, and no transaction.
+        let writes = if insert.operations == 1 { groups.of_one } else { 0 };
+        let claims = u64::from(insert.has_claim());
+        let reserved = insert.reservations - usize::from(insert.has_claim());
+        let own_rows = insert.operations - self.shared_rows();
+        Requests {
+            reads: each(insert.reads),
+            writes: writes
+                .saturating_add(each(reserved))
+                .saturating_add(claims.saturating_mul(groups.all)),
+            transactions: groups.all - writes,
+            after: each(insert.after),
+            blobs: each(insert.uploads),
+            rows: each(own_rows)
+                .saturating_add(number(self.shared_rows()).saturating_mul(groups.all)),
+            round_trips: self.round_trips(groups),
+            entities,
+            ..Requests::default()
+        }
+    }
+
+    /// Returns the requests that follow one another, while other transactions are in flight. Full transactions come
+    /// first, since the rest of each partition is sent at the end.
+    fn round_trips(&self, groups: Groups) -> u64 {
+        let of = |entities: u64| {
+            let entities = usize::try_from(entities).unwrap_or(usize::MAX);
+            number(self.insert.stages.of_entities(entities).round_trips() + 1)
+        };
+        let (of_full, of_rest) = (of(groups.largest), of(groups.largest_rest));
+        let at_once = number(CONCURRENCY);
+        let full = groups.all - groups.with_rest;
+        if self.is_in_turn {
+            // Each full transaction waits for the one before it of its partition, and keeps later ones waiting.
+            let first = groups.full_of_partition.saturating_sub(1);
+            let waits = first.saturating_mul(groups.partitions);
+            let in_turn = waits.saturating_add(u64::from(full > 0)).saturating_mul(of_full);
+            let rests = groups.with_rest.div_ceil(at_once).saturating_mul(of_rest);
+            return in_turn.saturating_add(rests);
+        }
+        let begin = (full / at_once).saturating_mul(of_full);
+        let busy = full % at_once;
+        if groups.with_rest == 0 {
+            return begin.saturating_add(if busy > 0 { of_full } else { 0 });
+        }
+        // The rests that are done after so many round trips, while the last full transactions are in flight.
+        let done = |time: u64| {
+            let later = time.saturating_sub(of_full) / of_rest;
+            busy.saturating_mul(later)
+                .saturating_add((at_once - busy).saturating_mul(time / of_rest))
+        };
+        let latest = of_full.saturating_add(groups.with_rest.saturating_mul(of_rest));
+        let last = first_that(latest, |time| done(time) >= groups.with_rest);
+        begin.saturating_add(if busy > 0 { last.max(of_full) } else { last })
+    }
+
+    /// Returns the number of operations in the largest transaction.
+    pub(super) fn largest_transaction(&self, entities: u64, partitions: u64) -> u64 {
+        let own_rows = number(self.insert.operations - self.shared_rows());
+        let largest = self.groups(entities, partitions).largest;
+        own_rows.saturating_mul(largest).saturating_add(number(self.shared_rows()))
+    }
+}
+
+/// Returns the first number from which on `holds` is true, which it is for `last`.
+fn first_that(last: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut fails_below, mut holds_from) = (0, last);
+    while fails_below < holds_from {
+        let middle = fails_below + (holds_from - fails_below) / 2;
+        if holds(middle) {
+            holds_from = middle;
+        } else {
+            fails_below = middle + 1;
+        }
+    }
+    holds_from
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
