@@ -75,7 +75,7 @@ pub(crate) fn filter_parse(data: &[u8]) {
     assert_eq!(again.matches(&row).unwrap(), matches, "{text}");
     let bounds = KeyBounds::of_filter(&filter);
     assert!(!matches || !bounds.is_empty(), "{text}: a row matches within empty bounds");
-    let other = bounds.one_partition().is_some_and(|partition| partition != "p");
+    let other = bounds.single_partition_key().is_some_and(|partition| partition != "p");
     assert!(!matches || !other, "{text}: a row matches outside of the partition");
 }
 

@@ -44,7 +44,7 @@ impl CostClass {
     /// ```
     pub fn of_filter(filter: &Filter) -> Self {
         let bounds = KeyBounds::of_filter(filter);
-        match (bounds.one_partition(), bounds.one_row(), bounds.bounds_row_key()) {
+        match (bounds.single_partition_key(), bounds.one_row(), bounds.bounds_row_key()) {
             (None, _, _) => Self::TableScan,
             (Some(_), Some(_), _) => Self::Point,
             (Some(_), None, true) => Self::Range,

@@ -19,7 +19,7 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The two names of a new file: a random one while it is written, and its own one once it is complete.
+/// The two names of a new file: a random, temporary one while it is written, and its final one once it is complete.
 #[derive(Debug)]
 pub(crate) struct NewFileName {
     temporary: PathBuf,
@@ -50,7 +50,7 @@ impl NewFileName {
         &self.final_path
     }
 
-    /// Gives a complete file its own name in place of the random one. Returns `false` if a file or a link has that
+    /// Gives a complete file its final name in place of the temporary one. Returns `false` if a file or a link has that
     /// name already, which stays as it is.
     pub(crate) fn rename_to_final(&self) -> io::Result<bool> {
         // A link never replaces another file, as a rename does.
@@ -67,7 +67,7 @@ impl NewFileName {
         }
     }
 
-    /// Gives a complete file its own name as [`rename_to_final`](Self::rename_to_final) does, on a file system without
+    /// Gives a complete file its final name as [`rename_to_final`](Self::rename_to_final) does, on a file system without
     /// links.
     fn rename_to_final_without_links(&self) -> io::Result<bool> {
         // A rename replaces whatever has the target name. Take the name with an empty file first, which ensures

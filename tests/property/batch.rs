@@ -33,7 +33,7 @@ fn a_hundred_operations_and_no_more() {
 }
 
 #[test]
-fn one_partition() {
+fn single_partition_key() {
     let mut batch = Batch::new("Staff");
     batch.push(insert("Sales", "1")).unwrap();
     let error = batch.push(insert("Marketing", "2")).unwrap_err();

@@ -35,7 +35,7 @@ proptest! {
             prop_assert!(contains(&bounds.partition, row.partition_key()), "{}", filter);
             prop_assert!(contains(&bounds.row, row.row_key()), "{}", filter);
             prop_assert!(!bounds.is_empty());
-            prop_assert!(bounds.one_partition().is_none_or(|key| key == row.partition_key()));
+            prop_assert!(bounds.single_partition_key().is_none_or(|key| key == row.partition_key()));
             prop_assert!(bounds.one_row().is_none_or(|key| key == row.row_key()));
         }
     }

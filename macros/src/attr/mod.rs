@@ -193,7 +193,8 @@ impl Setting {
         self.error(format!("`{0}` expects a string, write `{0} = \"{meant}\"`", self.key))
     }
 
-    /// Returns the text that was meant by a value without quotes, or by a string in parentheses.
+    /// Guesses the string that the user meant, for the suggestion in an error message. `row_key = id` without quotes gives
+    /// `{id}`, and `rename("Id")` in parentheses gives `Id`. Returns `None` for anything else.
     fn meant_text(&self) -> Option<String> {
         match &self.value {
             SettingValue::Value(value) if matches!(&**value, Expr::Path(_)) => {

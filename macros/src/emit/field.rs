@@ -196,8 +196,9 @@ pub(super) fn offer_statement(
         }
         Storage::Extra => {
             let put = type_as_trait_item(ty, "PropertyBag", "put");
-            let kept =
-                unwrap_or_return(&quote! { _rt::keep_unknown(&mut #slot, __name, __value, #put) });
+            let kept = unwrap_or_return(
+                &quote! { _rt::keep_unknown_property(&mut #slot, __name, __value, #put) },
+            );
             Some(quote! { #kept })
         }
     }

@@ -48,7 +48,8 @@ fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStre
     }
 }
 
-/// Returns the type for the fields in copies of a partial index.
+/// Returns a marker type that implements `HoldsField` for each field in the copies of a partial index. The compiler then
+/// refuses to read other fields from such a copy.
 fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
     let (marker, vis) = (copied_fields_type_name(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {

@@ -53,20 +53,20 @@ pub(super) fn write_part(part: &TemplatePart, ty: &Type, value: &TokenStream) ->
             let __written = _rt::write_date(
                 <#ty as _rt::DatePart>::to_ticks(&#value),
                 #form,
-                __key.begin(),
+                __key.begin_part(),
             );
-            __key.end(__written);
+            __key.end_part(__written);
         },
         Form::Bucket(count) => quote! {
-            let __written = <#ty as _rt_KeyPart>::encode(&#value, __key.begin());
-            __key.end_bucket(__written, #count);
+            let __written = <#ty as _rt_KeyPart>::encode(&#value, __key.begin_part());
+            __key.end_bucket_part(__written, #count);
         },
         Form::Hmac => quote! {
             let __written = _rt::push_token_placeholder(
                 <#ty as _rt::EdmValue>::to_edm(&#value),
-                __key.begin(),
+                __key.begin_part(),
             );
-            __key.end(__written);
+            __key.end_part(__written);
         },
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     row::Row,
 };
 
-/// The value for a part that no field is read from, in the lists of indexes that [`key_texts`]
+/// The value for a part that no field is read from, in the lists of indexes that [`find_key_texts`]
 /// takes.
 pub const UNREAD: usize = usize::MAX;
 
@@ -273,7 +273,7 @@ fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), Invalid
 ///
 /// `is_decode`, naming the key, for a key that its template cannot have written.
 #[inline]
-pub fn key_texts<'r, const FIELDS: usize>(
+pub fn find_key_texts<'r, const FIELDS: usize>(
     row: &'r Row,
     family: &'static Family,
     slots: &[(&[usize], &[usize])],

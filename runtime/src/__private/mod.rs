@@ -15,13 +15,13 @@ pub use assert::{
 pub use check::{Array, check_is_entity, check_many_field, check_one_field, check_other_field};
 pub use json::{JsonCodec, JsonField};
 pub use key_part::{
-    UNREAD, bucket_codec, date_codec, descending_codec, hmac_codec, key_texts, lower_codec,
+    UNREAD, bucket_codec, date_codec, descending_codec, find_key_texts, hmac_codec, lower_codec,
     part_segment, period_segment, plain_codec, read_date, read_part, read_plain, width_of_bucket,
     width_of_date, write_date, zero_padded_codec,
 };
 pub use property::{
     empty_field_slots, field_not_in_keys_error, find_properties, finish_property, finish_secret,
-    finish_stored, is_one_of, keep_unknown, place_property,
+    finish_stored, is_one_of, keep_unknown_property, place_property,
 };
 
 pub use crate::__entable_generated_code as generated_code;
@@ -137,16 +137,16 @@ pub mod short {
         bucket_codec as _rt_bucket_codec, bulk_change as _rt_bulk_change,
         check_row_key_matches_fields as _rt_check_row_key_matches_fields,
         date_codec as _rt_date_codec, descending_codec as _rt_descending_codec,
-        empty_field_slots as _rt_empty_field_slots, find_properties as _rt_find_properties,
+        empty_field_slots as _rt_empty_field_slots, find_key_texts as _rt_key_texts,
+        find_properties as _rt_find_properties,
         finish_owner_key_writers as _rt_finish_owner_key_writers,
         finish_property as _rt_finish_property,
         fmt::{Formatter as _rt_Formatter, Result as _rt_FmtResult},
         hmac_codec as _rt_hmac_codec, identity as _rt_identity, is_lower_part as _rt_is_lower_part,
-        key_field_schema as _rt_key_field_schema, key_texts as _rt_key_texts,
-        lower_codec as _rt_lower_codec, part_segment as _rt_part_segment,
-        plain_codec as _rt_plain_codec, point as _rt_point, property_schema as _rt_property_schema,
-        read_part as _rt_read_part, read_plain as _rt_read_plain,
-        schema_defaults_of_entity as _rt_schema_defaults_of_entity,
+        key_field_schema as _rt_key_field_schema, lower_codec as _rt_lower_codec,
+        part_segment as _rt_part_segment, plain_codec as _rt_plain_codec, point as _rt_point,
+        property_schema as _rt_property_schema, read_part as _rt_read_part,
+        read_plain as _rt_read_plain, schema_defaults_of_entity as _rt_schema_defaults_of_entity,
         set_in_patch as _rt_set_in_patch, start_path as _rt_start_path,
         stored_column as _rt_stored_column, str as _rt_str, u32 as _rt_u32, usize as _rt_usize,
         zero_padded_codec as _rt_zero_padded_codec,

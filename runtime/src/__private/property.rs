@@ -138,7 +138,7 @@ pub fn field_not_in_keys_error<T>(field: &'static str) -> Result<T> {
 /// # Errors
 ///
 /// `is_corrupt` where the name is not UTF-8.
-pub fn keep_unknown<B>(
+pub fn keep_unknown_property<B>(
     bag: &mut B,
     name: &[u8],
     value: ValueRef<'_>,

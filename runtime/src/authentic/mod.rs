@@ -12,5 +12,5 @@ pub use policy::{Authenticity, MessageAuthenticity, WorkAuthenticity};
 
 pub(crate) use self::{
     codes::{WorkCodes, WorkRefusal, is_key_gone},
-    work::{HeldValues, MoveIdentity, Work, is_message_expired},
+    work::{MoveIdentity, SecretValues, Work, is_message_expired},
 };

@@ -33,7 +33,7 @@ pub(crate) enum Work<'w> {
         sent: Option<Ticks>,
     },
     /// A move of an entity whose secret values are `held`. The keys of the source's scope sign it.
-    Move { place: MoveIdentity<'w>, held: &'w HeldValues },
+    Move { place: MoveIdentity<'w>, held: &'w SecretValues },
     /// The consent of the target's scope to a move with this code.
     Consent { place: MoveIdentity<'w>, code: &'w [u8] },
     /// The arrival of a moved entity, signed by the target's scope.
@@ -51,7 +51,7 @@ pub(crate) struct MoveIdentity<'w> {
 
 /// The values of an entity that only programs with the keys can know or make, by property name in byte order. `None` is
 /// a hidden null.
-pub(crate) type HeldValues = std::collections::BTreeMap<String, Option<Value>>;
+pub(crate) type SecretValues = std::collections::BTreeMap<String, Option<Value>>;
 
 /// Flag in the kind of a message that expires.
 const EXPIRES_FLAG: u8 = 0x80;

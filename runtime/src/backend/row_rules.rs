@@ -68,7 +68,7 @@ pub(crate) fn resulting_row(
 }
 
 /// Adds table, keys and position of an operation to its error.
-pub(crate) fn operation_error(error: Error, batch: &Batch, index: usize) -> Error {
+pub(crate) fn name_operation_in_error(error: Error, batch: &Batch, index: usize) -> Error {
     let error = error.in_table(batch.table()).at_operation(index);
     match batch.operations().get(index) {
         Some(operation) => {

@@ -23,7 +23,7 @@ impl ScanRange {
     /// contain other rows.
     pub(crate) fn for_scan(filter: &Filter, from: Option<&Continuation>) -> Self {
         let bounds = KeyBounds::of_filter(filter);
-        let mut range = match bounds.one_partition() {
+        let mut range = match bounds.single_partition_key() {
             Some(partition_key) => rows_within(partition_key, &bounds.row),
             None => partitions_within(&bounds.partition),
         };

@@ -90,7 +90,7 @@ pub struct CopyRow {
 pub struct ListEntry {
     /// The list's row family.
     pub family: &'static Family,
-    /// The RowKey of the list's head row.
+    /// The RowKey of the list's head row, which is the row that exists even if all ids fit into it.
     pub row_key: String,
     /// The RowKey of the entity.
     pub id: String,

@@ -157,9 +157,9 @@ const HASH_BYTES: usize = 16;
 /// The length of that hash at the beginning of a text, as unpadded base64 for URLs.
 const HASH_CHARACTERS: usize = 22;
 
-/// Returns the first bytes of the SHA-256 of a value, given in pieces. Each piece is encrypted separately, and old
-/// pieces decrypt as well as new ones. The hash is encrypted with the first piece and proves that all pieces belong
-/// to one value.
+/// Returns the first bytes of the SHA-256 of a value, given in pieces. The hash is encrypted together with the first
+/// piece, and proves that all pieces belong to one value: each piece is encrypted on its own, so without the hash
+/// somebody could put back an older piece.
 fn hash_of_pieces<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> [u8; HASH_BYTES] {
     let mut hash = Sha256::new();
     pieces.for_each(|piece| hash.update(piece));

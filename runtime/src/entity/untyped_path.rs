@@ -274,7 +274,8 @@ impl PathDraft {
         self.set_part(part, |out| encode(value, out))
     }
 
-    /// Fixes a part to the argument of a path step, with the encoder of the part's form.
+    /// Sets key part number `part` to the value that the caller gave to a step of the path, such as `"Sales"` in
+    /// `.department("Sales")`. `encode` writes a value in the part's form. An error is kept for the verb.
     #[must_use]
     pub fn set_input_part<T>(
         self,
@@ -559,7 +560,7 @@ impl PathDraft {
             }
             Some(Bounds::Prefix(text)) => with_prefix([self.row_prefix(), text].concat()),
             None if is_row_given => RowKeys::One(self.keys.row.into_prefix()),
-            None => match self.keys.row.into_exact_prefix() {
+            None => match self.keys.row.into_shortest_prefix() {
                 // Every RowKey begins with the empty prefix.
                 prefix if prefix.is_empty() => RowKeys::ALL,
                 prefix => with_prefix(prefix),

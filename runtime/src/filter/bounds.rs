@@ -26,7 +26,7 @@ impl KeyBounds {
     ///
     /// let filter = Filter::parse("PartitionKey eq 'Sales' and RowKey ge 'S' and Age ge 30")?;
     /// let bounds = KeyBounds::of_filter(&filter);
-    /// assert_eq!(bounds.one_partition(), Some("Sales"));
+    /// assert_eq!(bounds.single_partition_key(), Some("Sales"));
     /// assert_eq!(bounds.row, (Bound::Included("S".to_owned()), Bound::Unbounded));
     /// # Ok::<(), entable::Error>(())
     /// ```
@@ -53,7 +53,7 @@ impl KeyBounds {
     }
 
     /// Returns the PartitionKey if the bounds allow only one.
-    pub fn one_partition(&self) -> Option<&str> {
+    pub fn single_partition_key(&self) -> Option<&str> {
         single_value(&self.partition)
     }
 

@@ -144,7 +144,7 @@ impl KeyDraft {
     /// given part if that part has fixed width. No other value of such a part begins with the same text,
     /// so `ge 'empid_000123'` selects the same keys as `ge 'empid_000123_'`, and the table design guide
     /// writes the shorter text.
-    pub(crate) fn into_exact_prefix(self) -> String {
+    pub(crate) fn into_shortest_prefix(self) -> String {
         let last = self.given.checked_sub(1).and_then(|last| self.template.parts().nth(last));
         match last {
             Some(TemplatePart { width: Some(_), .. }) => self.text,

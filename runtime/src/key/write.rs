@@ -110,8 +110,8 @@ impl KeyWriter {
         &mut self,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
     ) -> Result<()> {
-        let encoded = encode(self.begin());
-        self.end(encoded);
+        let encoded = encode(self.begin_part());
+        self.end_part(encoded);
         self.fault.take().map_or(Ok(()), Err)
     }
 
@@ -120,8 +120,8 @@ impl KeyWriter {
     #[doc(hidden)]
     #[inline]
     pub fn put<T>(&mut self, value: &T, encode: fn(&T, &mut String) -> Result<(), InvalidValue>) {
-        let encoded = encode(value, self.begin());
-        self.end(encoded);
+        let encoded = encode(value, self.begin_part());
+        self.end_part(encoded);
     }
 
     /// Writes the next part, of the form `{field:06}`. An error is kept for
@@ -134,30 +134,30 @@ impl KeyWriter {
         width: usize,
         encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
     ) {
-        let encoded = encode(value, width, self.begin());
-        self.end(encoded);
+        let encoded = encode(value, width, self.begin_part());
+        self.end_part(encoded);
     }
 
     /// Writes the next part, a text in lower case.
     #[doc(hidden)]
     pub fn put_lower(&mut self, text: &str) {
-        super::lower(text, self.begin());
-        self.end(Ok(()));
+        super::lower(text, self.begin_part());
+        self.end_part(Ok(()));
     }
 
     /// Writes the literals before the next part and returns the text buffer. The caller appends the part, then calls
-    /// [`end`](Self::end). Generated code uses this instead of [`part`](Self::part) to avoid a closure for each part.
+    /// [`end_part`](Self::end_part). Generated code uses this instead of [`part`](Self::part) to avoid a closure for each part.
     #[doc(hidden)]
-    pub fn begin(&mut self) -> &mut String {
+    pub fn begin_part(&mut self) -> &mut String {
         self.write_literals();
         self.from = self.out.len();
         &mut self.out
     }
 
-    /// Ends the part that [`begin`](Self::begin) began. An error is kept for
+    /// Ends the part that [`begin_part`](Self::begin_part) began. An error is kept for
     /// [`finish`](Self::finish).
     #[doc(hidden)]
-    pub fn end(&mut self, encoded: Result<(), InvalidValue>) {
+    pub fn end_part(&mut self, encoded: Result<(), InvalidValue>) {
         // `next` stays at the part that failed, so it does not fit the parts after it any more.
         if self.fault.is_some() {
             return;
@@ -176,15 +176,15 @@ impl KeyWriter {
     }
 
     /// Ends a part in the form `{f:bucket(n)}`: replaces the text that was appended since
-    /// [`begin`](Self::begin) by the number of its bucket, a hash of that text below `count`.
+    /// [`begin_part`](Self::begin_part) by the number of its bucket, a hash of that text below `count`.
     #[doc(hidden)]
-    pub fn end_bucket(&mut self, encoded: Result<(), InvalidValue>, count: u32) {
+    pub fn end_bucket_part(&mut self, encoded: Result<(), InvalidValue>, count: u32) {
         // If the encoding failed, this is the bucket of an incomplete text, and `end` keeps the
         // error.
         let bucket = super::bucket(self.out.get(self.from..).unwrap_or_default(), count);
         self.out.truncate(self.from);
         super::push_bucket(bucket, count, &mut self.out);
-        self.end(encoded);
+        self.end_part(encoded);
     }
 
     /// Appends the last literals and returns the key.

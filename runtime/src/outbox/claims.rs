@@ -350,14 +350,15 @@ impl ClaimWithReservations {
             address: &wanted.address,
             kinds: wanted.kinds,
         };
-        let reserved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
-            // Return a failure as a value, to end the loop and show whether the outcome is known.
-            match self.reserve_key_once(key, wanted, copy).await {
-                Ok(Some(row)) => Ok(Attempt::Done(Ok(row))),
-                Ok(None) => Ok(Attempt::Raced),
-                Err(error) => Ok(Attempt::Done(Err(error))),
-            }
-        });
+        let reserved =
+            backoff::retry_lost_races(&outbox.store.random, backoff::ATTEMPTS, || async move {
+                // Return a failure as a value, to end the loop and show whether the outcome is known.
+                match self.reserve_key_once(key, wanted, copy).await {
+                    Ok(Some(row)) => Ok(Attempt::Done(Ok(row))),
+                    Ok(None) => Ok(Attempt::Raced),
+                    Err(error) => Ok(Attempt::Done(Err(error))),
+                }
+            });
         let contended =
             || Err(backoff::contended_error().at_row(wanted.address.as_row_at()).into());
         reserved.await?.unwrap_or_else(contended)

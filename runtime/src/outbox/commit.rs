@@ -63,8 +63,9 @@ pub(crate) async fn commit_changes(
     commit_with_rows(outbox, table, changes, &ExtraRows::default(), None).await
 }
 
-/// Writes all changes, or none of them, as [`commit_changes`] does. The caller removes a refused change and
-/// commits the others, and `kept` holds their reserved values until then.
+/// Writes all changes, or none of them, as [`commit_changes`] does. For a caller that removes a refused change and then
+/// commits the others: after a failure, `kept` holds the unique keys that are reserved already, which saves the next
+/// attempt from reserving them again.
 pub(crate) async fn commit_keeping_claims(
     outbox: &Arc<Outbox>,
     table: &str,
@@ -247,7 +248,7 @@ async fn commit_in_attempts(
 ) -> Result<CommittedChanges> {
     let attempts = outbox.options.attempts;
     let attempt = || {
-        backoff::retry(&outbox.store.random, attempts, || {
+        backoff::retry_lost_races(&outbox.store.random, attempts, || {
             try_commit_once(outbox, table, changes, state)
         })
     };

@@ -294,7 +294,7 @@ impl FastPath {
         for name in
             entity.dirty.old_blobs.iter().filter_map(|old| own_blob_name(outbox, owner, old))
         {
-            self.deadline.run_request(delete_blob(outbox, name)).await?;
+            self.deadline.run_before_deadline(delete_blob(outbox, name)).await?;
         }
         // An existing dirty row contains work of other writers, so a worker deletes it.
         let Some(dirty_etag) = &entity.dirty_etag else { return Ok(()) };

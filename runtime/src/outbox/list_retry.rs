@@ -43,7 +43,7 @@ async fn write_list_in_turn(
     address: &ListAddress,
     late: &[(&PlannedDirtyRow, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListAfterWrite)> {
-    let written = backoff::retry(&outbox.store.random, ATTEMPTS, || async {
+    let written = backoff::retry_lost_races(&outbox.store.random, ATTEMPTS, || async {
         // Each attempt has a new deadline, because it reads list and primaries again.
         let deadline = outbox.start_deadline();
         // Read the list before the primaries. In the other order, this could overwrite a list that was written in

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    authentic::{HeldValues, MoveIdentity, Work, WorkCodes, WorkRefusal, is_key_gone},
+    authentic::{MoveIdentity, SecretValues, Work, WorkCodes, WorkRefusal, is_key_gone},
     batch::Batch,
     entity::Schema,
     error::{Error, ErrorKind, Result, RetryChance, SealFault},
@@ -18,8 +18,8 @@ use crate::{
         Change, Effect, TokenMaker,
         move_mark::move_id,
         moves::{
-            MoveMessage, MoveOrigin, delete_source, insert_target, plan_mark_removal, remove_mark,
-            update_inserted_target,
+            MoveMessage, MoveOrigin, delete_source, insert_target, plan_move_mark_removal,
+            remove_move_mark, update_inserted_target,
         },
         outbox::{
             CODE, MessageIdentity, WorkAndConsentCodes, code_in_property, insert_arrival,
@@ -30,7 +30,7 @@ use crate::{
     store::{
         backoff::{self, Attempt},
         derive::{SealedPrimary, decrypt_primary, read_sealed_primary},
-        sealing::held::{has_encrypted_property, held_values_after_read},
+        sealing::held::{has_encrypted_property, secret_values_after_read},
     },
 };
 
@@ -80,7 +80,7 @@ impl MoveJob<'_> {
     pub(crate) async fn finish_move(&self, first: Option<MoveSource>) -> Result<MoveOutcome> {
         // The first attempt uses the caller's read. Later ones read the source again.
         let mut first = first;
-        let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
+        let moved = backoff::retry_lost_races(&self.outbox.store.random, backoff::ATTEMPTS, || {
             let found = first.take();
             async move {
                 match found {
@@ -218,14 +218,14 @@ impl MoveJob<'_> {
             // The seal covers the mark, and the parts of a wide entity are written together. A row that cannot be
             // decrypted keeps its mark.
             let source = self.decrypt_source(&source).await?;
-            let effect = plan_mark_removal(self.schema, &source)?;
+            let effect = plan_move_mark_removal(self.schema, &source)?;
             let deadline = self.outbox.start_deadline();
             self.commit(&deadline, self.table, effect, &ExtraRows::default()).await
         } else {
             // Without a seal over the row, a merge of one property is enough.
             self.outbox
                 .store
-                .apply(&Batch::single(self.table, remove_mark(&source.row)?)?)
+                .apply(&Batch::single(self.table, remove_move_mark(&source.row)?)?)
                 .await
                 .map(drop)
         };
@@ -273,7 +273,7 @@ impl MoveJob<'_> {
             opened => opened?,
         };
         if self.outbox.guards.guard_holds(guard) {
-            let held = held_values_after_read(self.schema, &stored.row, &source)?;
+            let held = secret_values_after_read(self.schema, &stored.row, &source)?;
             if let Err(fault) = self.verify_source(&held).await {
                 return Ok(MoveSource::Fault(fault));
             }
@@ -296,12 +296,12 @@ impl MoveJob<'_> {
             return Ok(WorkAndConsentCodes::default());
         };
         let source = self.decrypt_source(&stored).await?;
-        let held = held_values_after_read(self.schema, &stored.row, &source)?;
+        let held = secret_values_after_read(self.schema, &stored.row, &source)?;
         sign_move(&self.outbox.codes, self.move_place(), &held, true).await
     }
 
     /// Verifies the move's code against the entity's values.
-    async fn verify_source(&self, held: &HeldValues) -> Result<(), WorkRefusal> {
+    async fn verify_source(&self, held: &SecretValues) -> Result<(), WorkRefusal> {
         let (codes, code) = (&self.outbox.codes, self.codes.code.as_deref());
         let work = Work::Move { place: self.move_place(), held };
         codes
@@ -393,7 +393,7 @@ impl MoveJob<'_> {
         let changes = [Change::from_effect(effect)];
         let last_moment = deadline.batch_deadline();
         let committed = commit_with_rows(self.outbox, table, &changes, extra_rows, last_moment);
-        deadline.run_request(committed).await.map(drop)
+        deadline.run_before_deadline(committed).await.map(drop)
     }
 
     /// Inserts the entity at the target in one transaction with a receipt. If the entity has already arrived,
@@ -471,7 +471,7 @@ impl MoveJob<'_> {
 pub(crate) async fn sign_move(
     codes: &WorkCodes,
     place: MoveIdentity<'_>,
-    held: &HeldValues,
+    held: &SecretValues,
     must: bool,
 ) -> Result<WorkAndConsentCodes> {
     let (from, to) = (place.from.partition_key, place.to.partition_key);

@@ -90,28 +90,29 @@ pub(crate) async fn record_outbox_rows(
 ) -> Result<Vec<Written>> {
     let Some(first) = operations.first() else { return Ok(Vec::new()) };
     let (partition_key, operations) = (first.row().partition_key(), &operations);
-    let recorded = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
-        let fence = ensure_registered_fence(outbox, table, partition_key).await?;
-        let touch = fence.touch_operation(outbox.random_fence_beat())?;
-        let touch = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch);
-        let mut batch = Batch::new(table);
-        for operation in operations.iter().cloned().chain(touch) {
-            let is_replaced = outbox.guards.has_mutation(Mutation::NamesReplaced)
-                && operation.verb() == Verb::InsertOrMerge;
-            batch.push(match is_replaced {
-                true => Operation::insert_or_replace(operation.row().clone()),
-                false => operation,
-            })?;
-        }
-        match outbox.store.apply(&batch).await {
-            // The fence is gone because a worker closed the idle partition. Register again.
-            Err(error) if error.is_row_missing() => {
-                outbox.registrations.forget_registration(table, &fence);
-                Ok(Attempt::Raced)
+    let recorded =
+        backoff::retry_lost_races(&outbox.store.random, backoff::ATTEMPTS, || async move {
+            let fence = ensure_registered_fence(outbox, table, partition_key).await?;
+            let touch = fence.touch_operation(outbox.random_fence_beat())?;
+            let touch = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch);
+            let mut batch = Batch::new(table);
+            for operation in operations.iter().cloned().chain(touch) {
+                let is_replaced = outbox.guards.has_mutation(Mutation::NamesReplaced)
+                    && operation.verb() == Verb::InsertOrMerge;
+                batch.push(match is_replaced {
+                    true => Operation::insert_or_replace(operation.row().clone()),
+                    false => operation,
+                })?;
             }
-            answer => answer.map(Attempt::Done),
-        }
-    });
+            match outbox.store.apply(&batch).await {
+                // The fence is gone because a worker closed the idle partition. Register again.
+                Err(error) if error.is_row_missing() => {
+                    outbox.registrations.forget_registration(table, &fence);
+                    Ok(Attempt::Raced)
+                }
+                answer => answer.map(Attempt::Done),
+            }
+        });
     recorded.await?.ok_or_else(|| {
         let message = "the partition's registration was closed again and again";
         Error::new(ErrorKind::Contended, message).in_table(table)

@@ -141,7 +141,7 @@ async fn write_rows(
             .push(outbox.guards.keep_remote_condition_if_guarded(operation)?)
             .map_err(explain_too_large)?;
     }
-    deadline.run_request(outbox.store.apply(&batch)).await.map_err(explain_too_large)?;
+    deadline.run_before_deadline(outbox.store.apply(&batch)).await.map_err(explain_too_large)?;
     Ok(if is_deleted { ListAfterWrite::Deleted } else { ListAfterWrite::Rows })
 }
 
@@ -163,7 +163,7 @@ async fn write_blob(
         true => list.map(|list| list.version.clone()),
         false => read_list_blob_version(&outbox.store, at).await?,
     };
-    deadline.run_request(write_list_blob(&outbox.store, at, text, seen)).await?;
+    deadline.run_before_deadline(write_list_blob(&outbox.store, at, text, seen)).await?;
     Ok(ListAfterWrite::Blob)
 }
 

@@ -37,7 +37,7 @@ pub(crate) async fn settle_reservation(
         return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
     };
     let owner = RowAt::new(table, partition_key, &key.primary);
-    let resolved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
+    let resolved = backoff::retry_lost_races(&outbox.store.random, backoff::ATTEMPTS, || {
         resolve_reservation_once(outbox, known, owner, id, key)
     });
     let table = &key.address.row.table;

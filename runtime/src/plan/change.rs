@@ -110,7 +110,7 @@ impl Change {
         verb: EntityVerb,
         at: Option<&Access>,
     ) -> Result<Self> {
-        let planner = Planner { schema, tokens: TokenMaker::without_keys() };
+        let planner = Planner { schema, tokens: TokenMaker::for_types_without_tokens() };
         let needs = schema.needs();
         if !needs.contain(Needs::TOKENS) {
             return Self::with_complete_keys(planner, verb);
@@ -283,8 +283,8 @@ impl Change {
                 wide::split_operation(effect.schema, joined, ANY_GENERATION, &HashMap::new())?
             {
                 operations += 1;
-                bytes +=
-                    size::operation_as_stored(&operation, effect.schema, None)?.request_bytes()?;
+                bytes += size::operation_with_stored_size(&operation, effect.schema, None)?
+                    .request_bytes()?;
             }
         }
         // The old copies are unknown, and each new one takes an operation.
@@ -320,7 +320,8 @@ impl Change {
             operations += rows.local_list_entries.len();
             for copy in &rows.local_copies {
                 let insert = Operation::insert(copy.row.clone());
-                let stored = size::operation_as_stored(&insert, effect.schema, Some(copy.family))?;
+                let stored =
+                    size::operation_with_stored_size(&insert, effect.schema, Some(copy.family))?;
                 bytes += stored.request_bytes()?;
             }
         }

@@ -66,7 +66,7 @@ impl StoredList {
         Ok(Self { head, form, rows, ids })
     }
 
-    /// Adds the ids of a spill row.
+    /// Adds the ids of a spill row, which holds ids that did not fit into the head row.
     pub(crate) fn add_spill_row(&mut self, spill: &Row) -> Result<()> {
         let ids = read_ids_of_row(spill, self.form)?;
         self.ids.extend(ids.iter().cloned());

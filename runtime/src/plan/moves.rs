@@ -358,12 +358,12 @@ pub(crate) fn delete_source(
 }
 
 /// Plans the end of a move that the target refuses: removes the mark, which allows the source to be written again.
-pub(crate) fn plan_mark_removal(schema: &'static Schema, source: &Row) -> Result<Effect> {
-    Ok(primary_only(schema, remove_mark(source)?))
+pub(crate) fn plan_move_mark_removal(schema: &'static Schema, source: &Row) -> Result<Effect> {
+    Ok(primary_only(schema, remove_move_mark(source)?))
 }
 
 /// Returns the operation that removes the mark of a move from the source.
-pub(crate) fn remove_mark(source: &Row) -> Result<Operation> {
+pub(crate) fn remove_move_mark(source: &Row) -> Result<Operation> {
     let row = with_move_mark(source, source.partition_key(), source.row_key(), None)?;
     Ok(Operation::replace(row, etag_condition(source)))
 }

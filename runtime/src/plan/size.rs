@@ -19,7 +19,7 @@ const SEAL_BYTES: usize = 43;
 /// Returns the operation with a row as large as the stored one, in which zeros replace the encrypted values, their
 /// blind tokens, and the seal. Returns a deletion, and an operation on a type without encryption, unchanged.
 /// `family` is the family of a copy, or `None` for a primary.
-pub(super) fn operation_as_stored<'o>(
+pub(super) fn operation_with_stored_size<'o>(
     operation: &'o Operation,
     schema: Option<&'static Schema>,
     family: Option<&'static Family>,
@@ -74,8 +74,8 @@ fn stored_value_len(value: Option<ValueRef<'_>>, column: &SealedColumn) -> usize
     crate::seal::sealed_len(value, column.sealed.pad as usize).min(limits::PROPERTY_BYTES + 1)
 }
 
-/// Returns the absent columns that are stored as encrypted values, which makes them indistinguishable from present
-/// ones. Returns none unless the verb writes the whole row.
+/// Returns the columns with `hide_none` that are `None` in the row. Each is stored as an encrypted value, so a reader
+/// without the keys cannot tell it from a column with a value. Returns none unless the verb writes the whole row.
 pub(crate) fn hidden_nulls<'c>(
     columns: &'c [SealedColumn],
     row: &Row,

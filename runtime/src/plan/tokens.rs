@@ -97,7 +97,7 @@ impl fmt::Debug for ScopedKeys {
 
 impl TokenMaker {
     /// Creates a token maker for entities without blind tokens. Making a token with it fails.
-    pub(crate) fn without_keys() -> Self {
+    pub(crate) fn for_types_without_tokens() -> Self {
         Self::default()
     }
 

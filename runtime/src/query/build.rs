@@ -45,12 +45,12 @@ pub(crate) type FetchListPage<T> = Arc<
 >;
 
 /// Where a query's items come from: the rows that it reads, or the entities whose ids are in lists.
-pub(crate) enum Source<T> {
+pub(crate) enum ItemSource<T> {
     Rows(DecodeRow<T>),
     Lists(FetchListPage<T>),
 }
 
-impl<T> Clone for Source<T> {
+impl<T> Clone for ItemSource<T> {
     fn clone(&self) -> Self {
         match self {
             Self::Rows(decode) => Self::Rows(decode.clone()),
@@ -65,7 +65,7 @@ impl<T> Clone for Source<T> {
     message = "`{Self}` is not a condition on `{E}`",
     note = "compare the entity's own columns, as in `Employee::AGE.ge(30)`; untyped filters are for `client.dynamic(..)`"
 )]
-pub trait Condition<E> {
+pub trait QueryCondition<E> {
     /// Converts the condition into the filter that is sent.
     ///
     /// # Errors
@@ -74,13 +74,13 @@ pub trait Condition<E> {
     fn into_filter(self) -> Result<Filter>;
 }
 
-impl<E> Condition<E> for Predicate<E> {
+impl<E> QueryCondition<E> for Predicate<E> {
     fn into_filter(self) -> Result<Filter> {
         Self::into_filter(self)
     }
 }
 
-impl Condition<DynamicEntity> for Filter {
+impl QueryCondition<DynamicEntity> for Filter {
     fn into_filter(self) -> Result<Filter> {
         Ok(self)
     }
@@ -102,7 +102,7 @@ macro_rules! setters {
         /// # }
         /// ```
         #[must_use]
-        pub fn filter(mut self, condition: impl Condition<E>) -> Self {
+        pub fn filter(mut self, condition: impl QueryCondition<E>) -> Self {
             self.request.add_condition(condition.into_filter());
             self
         }
@@ -215,7 +215,7 @@ pub(super) use setters;
 /// [`first`](Self::first) or [`page`](Self::page).
 pub struct Query<E, T = Stored<E>> {
     pub(crate) request: Request,
-    pub(crate) source: Source<T>,
+    pub(crate) source: ItemSource<T>,
     of: PhantomData<fn() -> E>,
 }
 
@@ -249,11 +249,12 @@ impl<E: TableEntity> Query<E, Stored<E>> {
     /// ```
     #[must_use]
     pub fn select<P: Projection<Entity = E>>(self) -> Query<E, Stored<P>> {
-        query_selected::<E, P>(self.request)
+        query_decoded_as::<E, P>(self.request)
     }
 }
 
-pub(crate) fn query_selected<E: TableEntity, T: FromRow>(
+/// Creates a query that selects the properties of `T` and decodes each row as a `T`, which is the entity or a projection.
+pub(crate) fn query_decoded_as<E: TableEntity, T: FromRow>(
     mut request: Request,
 ) -> Query<E, Stored<T>> {
     request.select_properties::<T>();
@@ -263,14 +264,14 @@ pub(crate) fn query_selected<E: TableEntity, T: FromRow>(
 
 /// Returns a source that decodes rows of the request's family as `T` and skips other rows. For a list, the
 /// source reads the entities in the list.
-fn row_source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
+fn row_source<E: TableEntity, T: FromRow>(request: &Request) -> ItemSource<Stored<T>> {
     let family = request.family();
     if family.is_some_and(|family| family.is_list()) {
-        return Source::Lists(Arc::new(|plan, cursor| {
+        return ItemSource::Lists(Arc::new(|plan, cursor| {
             Box::pin(async move { read_entities_of_lists::<E, T>(&plan, cursor.as_ref()).await })
         }));
     }
-    Source::Rows(Arc::new(move |_, row| {
+    ItemSource::Rows(Arc::new(move |_, row| {
         decode_or_skip::<E, T>(row?, family.map_or_else(|| E::SCHEMA.primary(), Ok)?)
     }))
 }
@@ -306,7 +307,7 @@ impl<E: TableEntity, V: FullView> Queried<E> for V {
     type Query = Query<E, Stored<E>>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        query_selected::<E, E>(request.0.for_entity::<E>())
+        query_decoded_as::<E, E>(request.0.for_entity::<E>())
     }
 }
 
@@ -314,7 +315,7 @@ impl<E: TableEntity> Queried<E> for ListRows {
     type Query = Query<E, Stored<E>>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        query_selected::<E, E>(request.0.for_entity::<E>())
+        query_decoded_as::<E, E>(request.0.for_entity::<E>())
     }
 }
 
@@ -323,7 +324,7 @@ impl<E, T> Query<E, T> {
         request: Request,
         decode: impl Fn(Row) -> Result<Option<T>> + Send + Sync + 'static,
     ) -> Self {
-        let source = Source::Rows(Arc::new(move |_, row| decode(row?)));
+        let source = ItemSource::Rows(Arc::new(move |_, row| decode(row?)));
         Self { request, source, of: PhantomData }
     }
 
@@ -336,7 +337,10 @@ impl<E, T> Query<E, T> {
     }
 
     /// Keeps the request and changes the source of its items.
-    pub(crate) fn map_source<U>(self, map: impl FnOnce(Source<T>) -> Source<U>) -> Query<E, U> {
+    pub(crate) fn map_source<U>(
+        self,
+        map: impl FnOnce(ItemSource<T>) -> ItemSource<U>,
+    ) -> Query<E, U> {
         Query { request: self.request, source: map(self.source), of: PhantomData }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 
 use super::{
-    build::{Query, Source},
+    build::{ItemSource, Query},
     list_query,
     partial_query::PartialQuery,
     query_plan::QueryPlan,
@@ -107,22 +107,22 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             let counted =
                 |plan: &QueryPlan, row: Result<Row>| Ok(plan.is_row_an_item(&row?)?.then_some(()));
             let query = query.edit_request(Request::select_deciding_properties);
-            return query.map_source(|_| Source::Rows(Arc::new(counted)));
+            return query.map_source(|_| ItemSource::Rows(Arc::new(counted)));
         }
         let ids = self.request.schema.filter(|_| self.counts_ids());
         query.map_source(|source| match (ids, source) {
             // A local list is written together with its entities, so its ids are the items.
-            (Some(schema), _) => Source::Lists(Arc::new(move |plan, cursor| {
+            (Some(schema), _) => ItemSource::Lists(Arc::new(move |plan, cursor| {
                 Box::pin(async move {
                     let (ids, next) =
                         list_query::read_key_page(&plan, schema, cursor.as_ref()).await?;
                     Ok((ids.into_iter().map(|_| Ok(())).collect(), next))
                 })
             })),
-            (None, Source::Rows(decode)) => {
-                Source::Rows(Arc::new(move |plan, row| Ok(decode(plan, row)?.map(drop))))
+            (None, ItemSource::Rows(decode)) => {
+                ItemSource::Rows(Arc::new(move |plan, row| Ok(decode(plan, row)?.map(drop))))
             }
-            (None, Source::Lists(fetch)) => Source::Lists(Arc::new(move |plan, cursor| {
+            (None, ItemSource::Lists(fetch)) => ItemSource::Lists(Arc::new(move |plan, cursor| {
                 let page = fetch(plan, cursor);
                 Box::pin(async move {
                     let (items, next) = page.await?;

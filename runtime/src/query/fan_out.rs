@@ -5,7 +5,7 @@ use std::fmt;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    build::{Condition, Items, Query},
+    build::{Items, Query, QueryCondition},
     explain::Explain,
 };
 use crate::{
@@ -70,7 +70,7 @@ impl<E: TableEntity> QueryMany<E> {
     /// # }
     /// ```
     #[must_use]
-    pub fn filter(mut self, condition: impl Condition<E> + Clone) -> Self {
+    pub fn filter(mut self, condition: impl QueryCondition<E> + Clone) -> Self {
         self.queries =
             self.queries.into_iter().map(|query| query.filter(condition.clone())).collect();
         self

@@ -25,7 +25,7 @@ pub(crate) mod fan_out;
 pub(crate) mod key_order;
 pub(crate) mod lookup;
 
-pub use build::{Condition, Items, Queried, Query};
+pub use build::{Items, Queried, Query, QueryCondition};
 pub use explain::Explain;
 pub use fan_out::QueryMany;
 pub use key_order::KeyOrder;

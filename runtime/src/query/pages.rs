@@ -5,7 +5,7 @@ use std::{pin::pin, sync::Arc};
 use futures_util::{StreamExt, TryStreamExt, future, stream, stream::BoxStream};
 
 use super::{
-    build::{DecodeRow, Items, Query, Source},
+    build::{DecodeRow, ItemSource, Items, Query},
     query_plan::QueryPlan,
     read_page::RowPage,
 };
@@ -250,11 +250,11 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     pub fn results(self) -> Query<E, Result<T>> {
         let table = self.request.table.clone();
         self.map_source(|source| match source {
-            Source::Rows(decode) => Source::Rows(Arc::new(move |plan, row| {
+            ItemSource::Rows(decode) => ItemSource::Rows(Arc::new(move |plan, row| {
                 let item = decode(plan, row).map_err(|error| error.in_table(&table));
                 Ok(item.transpose())
             })),
-            Source::Lists(fetch) => Source::Lists(Arc::new(move |plan, cursor| {
+            ItemSource::Lists(fetch) => ItemSource::Lists(Arc::new(move |plan, cursor| {
                 let page = fetch(plan, cursor);
                 Box::pin(async move {
                     let (items, next) = page.await?;
@@ -277,7 +277,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
 /// A running query: its plan, and the conversion of its rows into items.
 pub(crate) struct PlannedQuery<T> {
     pub(super) plan: Arc<QueryPlan>,
-    pub(super) source: Source<T>,
+    pub(super) source: ItemSource<T>,
 }
 
 impl<T> Clone for PlannedQuery<T> {
@@ -326,12 +326,12 @@ impl<T: Send + 'static> PlannedQuery<T> {
         let left = request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
         let most = usize::try_from(left).unwrap_or(usize::MAX);
         let (mut items, found, next) = match &self.source {
-            Source::Rows(decode) => {
+            ItemSource::Rows(decode) => {
                 let RowPage { rows, next } = self.plan.read_page(cursor.as_ref()).await?;
                 let found = rows.len();
                 (self.plan.decode_rows(rows, decode, most), found, next)
             }
-            Source::Lists(fetch) => {
+            ItemSource::Lists(fetch) => {
                 let (items, next) = fetch(self.plan.clone(), cursor).await?;
                 let found = items.len();
                 (items, found, next)

@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    build::{Condition, Items, Queried, Query, TypedRequest, query_selected, setters},
+    build::{Items, Queried, Query, QueryCondition, TypedRequest, query_decoded_as, setters},
     explain::Explain,
     request::Request,
 };
@@ -45,7 +45,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         P: Projection<Entity = E>,
         PartialCopy<M>: ReadableAs<P>,
     {
-        query_selected::<E, P>(self.request)
+        query_decoded_as::<E, P>(self.request)
     }
 }
 
@@ -114,6 +114,6 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     }
 
     fn query_whole_entities(&self) -> Query<E, Stored<E>> {
-        query_selected::<E, E>(self.request.clone())
+        query_decoded_as::<E, E>(self.request.clone())
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the row at the end of a path.
+//! Reads the one row that a path with a complete key leads to.
 
 use std::borrow::Cow;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 
 use super::{
-    build::{Query, Source},
+    build::{ItemSource, Query},
     partial_query::PartialQuery,
 };
 use crate::{
@@ -41,10 +41,10 @@ impl<E, T: 'static> Query<E, Stored<T>> {
     {
         let resolve = Arc::new(move |row: &Row| resolved(row, &resolver));
         self.map_source(|source| match source {
-            Source::Rows(decode) => Source::Rows(Arc::new(move |plan, row| {
+            ItemSource::Rows(decode) => ItemSource::Rows(Arc::new(move |plan, row| {
                 decode(plan, row)?.map(|stored| resolve(stored.row())).transpose()
             })),
-            Source::Lists(fetch) => Source::Lists(Arc::new(move |plan, cursor| {
+            ItemSource::Lists(fetch) => ItemSource::Lists(Arc::new(move |plan, cursor| {
                 let (page, resolve) = (fetch(plan, cursor), resolve.clone());
                 Box::pin(async move {
                     let (items, next) = page.await?;

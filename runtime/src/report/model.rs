@@ -142,7 +142,7 @@ pub(super) struct FieldModel {
     pub(super) flags: Vec<String>,
 }
 
-/// A way to read entities.
+/// One access path of an entity type, as the report lists it: the call that begins it, its cost class, filter and requests.
 #[derive(Debug)]
 pub(super) struct PathModel {
     /// The call that begins the path, such as `Employee::by_email()`.

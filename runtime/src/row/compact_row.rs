@@ -289,7 +289,7 @@ impl Row {
     /// Returns the byte offset in this row that a reader of its properties has reached, for
     /// [`properties_from`](Self::properties_from).
     #[inline]
-    pub(crate) fn offset_of_reader(&self, properties: &PropertyReader<'_>) -> u32 {
+    pub(crate) fn byte_offset_of_reader(&self, properties: &PropertyReader<'_>) -> u32 {
         u32::try_from(self.bytes.len() - properties.bytes_left()).unwrap_or_default()
     }
 

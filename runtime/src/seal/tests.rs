@@ -149,7 +149,7 @@ mod work {
     use super::hex;
     use crate::{
         address::{RowAt, TableCase},
-        authentic::{HeldValues, MoveIdentity, Work},
+        authentic::{MoveIdentity, SecretValues, Work},
         edm::{Ticks, Value},
         error::SealFault,
         seal::{DataKey, RootKey},
@@ -176,8 +176,8 @@ mod work {
         }
     }
 
-    fn held(value: Option<Value>) -> HeldValues {
-        HeldValues::from([("Ssn".to_owned(), value)])
+    fn held(value: Option<Value>) -> SecretValues {
+        SecretValues::from([("Ssn".to_owned(), value)])
     }
 
     fn message(table: &'static str, body: &'static str) -> Work<'static> {
@@ -235,7 +235,7 @@ mod work {
     }
 
     /// Values of all types, those that stores give back in another form among them.
-    fn all_values() -> HeldValues {
+    fn all_values() -> SecretValues {
         let guid = uuid::Uuid::from_bytes([7; 16]);
         let second = Ticks::new(Ticks::UNIX_EPOCH.get() + 10_000_000).unwrap();
         let values = [
@@ -436,7 +436,7 @@ mod work {
         // Stores give these back as one.
         assert_eq!(sign(Some(Value::from(-0.0))), sign(Some(Value::from(0.0))));
         assert_eq!(sign(Some(Value::from(-f64::NAN))), sign(Some(Value::from(f64::NAN))));
-        let none = HeldValues::new();
+        let none = SecretValues::new();
         let plain = key(0x42).sign_work(
             &Work::Move { place: place(), held: &none }.signed_input(TableCase::Insensitive),
         );

@@ -12,7 +12,7 @@ use crate::{
 /// The number of attempts of a read-change-write loop that does not set its own.
 pub(crate) const ATTEMPTS: u32 = 16;
 
-/// The result of one attempt of a [`retry`] loop.
+/// The result of one attempt of a [`retry_lost_races`] loop.
 #[derive(Debug)]
 pub(crate) enum Attempt<T> {
     /// The loop ends with this value.
@@ -27,7 +27,7 @@ pub(crate) enum Attempt<T> {
 /// Runs `attempt` until it is done or fails, at most `attempts` times, with a wait after each lost race. Returns `None`
 /// if every attempt lost its race. Does not take an `AsyncFnMut`, because the compiler cannot prove that its futures
 /// are `Send`.
-pub(crate) async fn retry<T, F: Future<Output = Result<Attempt<T>>>>(
+pub(crate) async fn retry_lost_races<T, F: Future<Output = Result<Attempt<T>>>>(
     random: &RandomSource,
     attempts: u32,
     mut attempt: impl FnMut() -> F,
@@ -73,17 +73,18 @@ mod tests {
     async fn a_loop_ends_when_it_is_done_fails_or_has_no_attempt_left() {
         let random = RandomSource::seeded(7);
         let runs = Cell::new(0);
-        let third = retry(&random, 5, || async {
+        let third = retry_lost_races(&random, 5, || async {
             runs.set(runs.get() + 1);
             Ok(if runs.get() == 3 { Attempt::Done("done") } else { Attempt::Raced })
         });
         assert_eq!((third.await.unwrap(), runs.take()), (Some("done"), 3));
-        let never = retry(&random, 5, || async {
+        let never = retry_lost_races(&random, 5, || async {
             runs.set(runs.get() + 1);
             Ok(Attempt::<()>::Raced)
         });
         assert_eq!((never.await.unwrap(), runs.take()), (None, 5));
-        let failing = retry(&random, 5, || async { Err::<Attempt<()>, _>(contended_error()) });
+        let failing =
+            retry_lost_races(&random, 5, || async { Err::<Attempt<()>, _>(contended_error()) });
         assert!(failing.await.unwrap_err().is_contended());
     }
 }

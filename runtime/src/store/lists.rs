@@ -189,7 +189,7 @@ pub(crate) async fn read_list_with_id_form(
     let Some(row) = store.read_row(head).await? else { return Ok(None) };
     // The head row at the end of one attempt is reused by the next, which saves a read.
     let head_row = &Mutex::new(row);
-    let list = backoff::retry(&store.random, backoff::ATTEMPTS, || async move {
+    let list = backoff::retry_lost_races(&store.random, backoff::ATTEMPTS, || async move {
         let row = head_row.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut list = StoredList::from_head(row, of)?;
         if list.spill_row_count() == 0 {

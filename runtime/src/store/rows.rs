@@ -161,7 +161,7 @@ impl Store {
         if schema.has_key_tokens() {
             self.shared_token_maker().await
         } else {
-            Ok(TokenMaker::without_keys())
+            Ok(TokenMaker::for_types_without_tokens())
         }
     }
 

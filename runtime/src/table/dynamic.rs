@@ -398,20 +398,21 @@ impl DynamicTable {
         let place = |error: Error| error.in_table(&self.name).at_keys(partition_key, row_key);
         // Only one attempt runs at a time, so the lock never waits.
         let change = Mutex::new(change);
-        let updated = backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
-            let Some(mut stored) = self.get(partition_key, row_key).await? else {
-                let message = "there is no such entity";
-                return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
-            };
-            let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
-            changed.map_err(|reason| {
-                place(Error::rejected_by_user_code("the change of the entity", reason))
-            })?;
-            match self.patch(&stored).await {
-                Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
-                patched => patched.map(Attempt::Done),
-            }
-        });
+        let updated =
+            backoff::retry_lost_races(&self.client.store().random, backoff::ATTEMPTS, || async {
+                let Some(mut stored) = self.get(partition_key, row_key).await? else {
+                    let message = "there is no such entity";
+                    return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
+                };
+                let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
+                changed.map_err(|reason| {
+                    place(Error::rejected_by_user_code("the change of the entity", reason))
+                })?;
+                match self.patch(&stored).await {
+                    Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
+                    patched => patched.map(Attempt::Done),
+                }
+            });
         updated.await?.ok_or_else(|| place(backoff::contended_error()))
     }
 

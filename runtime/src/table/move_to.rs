@@ -17,7 +17,7 @@ use crate::{
     plan::{
         Change, Effect, StoredAs,
         move_mark::{move_id, moving_error},
-        moves::{MoveMessage, MoveOrigin, mark_moving, plan_mark_removal, remove_mark},
+        moves::{MoveMessage, MoveOrigin, mark_moving, plan_move_mark_removal, remove_move_mark},
         outbox::{
             StoredMessage, WorkAndConsentCodes, insert_message, message_row, reserved_keys::MESSAGE,
         },
@@ -232,10 +232,10 @@ impl<E: TableEntity> Table<E> {
         if E::SCHEMA.sealed || E::SCHEMA.is_wide() {
             // The seal covers the mark, and the parts of a wide entity are written together.
             let opened = decrypt_primary(store, &self.name, &stored, E::SCHEMA).await?;
-            let changes = [Change::from_effect(plan_mark_removal(E::SCHEMA, &opened)?)];
+            let changes = [Change::from_effect(plan_move_mark_removal(E::SCHEMA, &opened)?)];
             commit_changes(self.client.outbox(), &self.name, &changes).await?;
         } else {
-            store.apply(&Batch::single(&self.name, remove_mark(&stored.row)?)?).await?;
+            store.apply(&Batch::single(&self.name, remove_move_mark(&stored.row)?)?).await?;
         }
         Ok(true)
     }
@@ -254,7 +254,7 @@ impl<E: TableEntity> Table<E> {
         let stored_as =
             schema.primary().map_or(StoredAs::Untyped, |family| StoredAs::Entity(schema, family));
         let to_seal = OperationToSeal::new(marked.clone(), stored_as);
-        let held = &outbox.store.sealing.held_values_before_write(schema, &to_seal)?;
+        let held = &outbox.store.sealing.secret_values_before_write(schema, &to_seal)?;
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = move_message;
         let place = MoveIdentity {
             id,

@@ -8,7 +8,7 @@ use super::{
     bulk::Bulk, client::Client, dynamic::RowSelection, transaction::Transaction, writable::Writable,
 };
 use crate::query::{
-    build::{Condition, Query},
+    build::{Query, QueryCondition},
     plan::ReadPlan,
     request::Request,
 };
@@ -439,7 +439,7 @@ impl<A: Aggregate> SetTable<A> {
 pub struct SetOf<S>(PhantomData<fn() -> S>);
 
 /// Conditions on a set are untyped, because its members have different columns.
-impl<S: EntitySet> Condition<SetOf<S>> for Filter {
+impl<S: EntitySet> QueryCondition<SetOf<S>> for Filter {
     fn into_filter(self) -> Result<Filter> {
         Ok(self)
     }

@@ -171,7 +171,7 @@ impl<E: TableEntity> Table<E> {
             _ => None,
         });
         let transferred =
-            backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
+            backoff::retry_lost_races(&self.client.store().random, backoff::ATTEMPTS, || async {
                 // Read the target before the source. If the entity is still here afterwards, it had not left when
                 // the target was read, and a change in the target after its departure gives the row another ETag.
                 let stored = match target.as_table() {

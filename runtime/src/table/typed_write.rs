@@ -327,7 +327,7 @@ impl<E: TableEntity> Table<E> {
         let outbox = self.client.outbox();
         let attempts = outbox.options.attempts;
         let change = Mutex::new(change);
-        let written = backoff::retry(&outbox.store.random, attempts, || async {
+        let written = backoff::retry_lost_races(&outbox.store.random, attempts, || async {
             // Only one attempt runs at a time, so the lock never waits.
             let mut change = |e: &mut E| change.lock().unwrap_or_else(PoisonError::into_inner)(e);
             match table.update_entity_at_keys(partition_key, row_key, &mut change).await {
@@ -381,7 +381,7 @@ impl<E: TableEntity> Table<E> {
         // Only one attempt runs at a time, so this lock never waits.
         let change = Mutex::new(change);
         let attempts = outbox.options.attempts;
-        let updated = backoff::retry(&outbox.store.random, attempts, || async {
+        let updated = backoff::retry_lost_races(&outbox.store.random, attempts, || async {
             let Some(mut stored) = self.read_primary(partition_key, row_key).await? else {
                 return Err(self.missing_error(partition_key, row_key));
             };

@@ -85,7 +85,10 @@ impl<'w> OutboxLease<'w> {
         let end = add_duration(now, length.saturating_add(LEASE_SLACK));
         let operation = write(end, self.etag.clone())?;
         let deadline = self.worker.outbox().start_deadline();
-        match deadline.run_request(self.worker.write_leased_message(self.table, operation)).await {
+        match deadline
+            .run_before_deadline(self.worker.write_leased_message(self.table, operation))
+            .await
+        {
             Ok(Some(Some(etag))) => self.etag = Some(etag),
             // The stored version may be this holder's own: a layer below repeats requests, and does not
             // return an ETag after a lost answer.

@@ -32,7 +32,7 @@ impl Worker {
             // The type is not known here after all. Nothing was done.
             return Ok(MessageOutcome::Raced);
         };
-        let job = self.move_job(table, message, &move_message, schema);
+        let job = self.job_of_move(table, message, &move_message, schema);
         let found = match job.read_source(Guard::VerifiedFirst).await {
             // Do nothing with the move or the entity, both of which somebody else may have chosen.
             Ok(MoveSource::Fault(WorkRefusal::NotAuthentic)) => {
@@ -104,7 +104,7 @@ impl Worker {
             return Ok(None);
         }
         let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
-        let given_up = self.move_job(table, message, &move_message, schema).give_up_move().await;
+        let given_up = self.job_of_move(table, message, &move_message, schema).give_up_move().await;
         match given_up {
             // The failure is temporary, such as throttling. The next round gives the move up before the message is
             // put aside.
@@ -125,7 +125,7 @@ impl Worker {
         message: &StoredMessage,
     ) -> Result<Option<Result<(), WorkRefusal>>> {
         let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
-        let job = self.move_job(table, message, &move_message, schema);
+        let job = self.job_of_move(table, message, &move_message, schema);
         Ok(match job.read_source(Guard::VerifiedFirst).await? {
             MoveSource::Found(..) => Some(Ok(())),
             MoveSource::TargetKeyMissing(_, error) => Some(Err(WorkRefusal::Counts(error))),
@@ -155,7 +155,8 @@ impl Worker {
         Ok((move_message, schema))
     }
 
-    pub(super) fn move_job<'a>(
+    /// Combines a move's message with what its steps need from this worker. Sends nothing.
+    pub(super) fn job_of_move<'a>(
         &'a self,
         table: &'a str,
         message: &'a StoredMessage,

@@ -236,7 +236,7 @@ impl Worker {
             return Ok(CopyOutcome::UnknownType);
         }
         if !primary.map(|primary| points_to(primary, name)).transpose()?.unwrap_or_default() {
-            deadline.run_request(delete_blob(self.outbox(), name)).await?;
+            deadline.run_before_deadline(delete_blob(self.outbox(), name)).await?;
             self.lock_memory().stats.written += 1;
         }
         // No writer can write a blob of this name again, so no second look is needed.

@@ -105,7 +105,7 @@ impl PoisonPart {
 
 /// A row of the poison table as it was read.
 pub(super) struct StoredPoison {
-    /// The row, or its two parts.
+    /// The stored rows: one row, or two if the work and its notes do not fit into one.
     pub(super) rows: Vec<Row>,
     /// Whether all parts are present.
     pub(super) is_whole: bool,

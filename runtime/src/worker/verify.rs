@@ -142,6 +142,6 @@ impl Worker {
             let message = "this program does not know the type of the entity that moves";
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
         };
-        self.move_job(table, &message, &move_message, schema).sign_move().await
+        self.job_of_move(table, &message, &move_message, schema).sign_move().await
     }
 }

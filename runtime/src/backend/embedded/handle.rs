@@ -400,7 +400,7 @@ impl Backend for Embedded {
                 })
                 .await?;
             answer.map_err(|(index, error)| match index {
-                Some(index) => row_rules::operation_error(error, batch, index),
+                Some(index) => row_rules::name_operation_in_error(error, batch, index),
                 None => error.in_table(batch.table()),
             })
         })

@@ -39,7 +39,7 @@ pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: ScanRequest<'_>) ->
         snapshot: &snapshot,
         range,
         all_match: compares_keys_only(scan.filter)
-            && KeyBounds::of_filter(scan.filter).one_partition().is_some(),
+            && KeyBounds::of_filter(scan.filter).single_partition_key().is_some(),
         room,
         page: Rows::default(),
     };

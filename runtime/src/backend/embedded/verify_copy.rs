@@ -132,7 +132,7 @@ impl<'s> VerifyCopy<'s> {
         answer.await.map_err(|_| ended("has ended without an answer"))?
     }
 
-    /// Returns the names of the copy: a random one, and its own, which it gets if it is kept.
+    /// Returns the names of the copy: a temporary one, and the final one that it gets if it is kept.
     fn name_of_copy(&self, store_file: &StoreFile) -> Result<NewFileName> {
         let own = match (&self.kept_as, &self.directory) {
             (Some(path), _) => path.clone(),

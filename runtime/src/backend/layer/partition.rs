@@ -23,7 +23,7 @@ pub(super) fn partition_of_read(request: &ReadRequest<'_>) -> u64 {
 /// Returns the only partition that a query can read. Returns `None` if it can read several.
 pub(super) fn partition_of_scan(request: &ScanRequest<'_>) -> Option<u64> {
     let bounds = KeyBounds::of_filter(request.filter);
-    bounds.one_partition().map(|key| number_of_partition(request.table, key))
+    bounds.single_partition_key().map(|key| number_of_partition(request.table, key))
 }
 
 /// Returns the partition of a write, which all its operations share. Returns `None` if it has none.

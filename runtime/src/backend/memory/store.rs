@@ -220,14 +220,14 @@ impl Memory {
         let now = row_rules::next_write_time(&*self.clock, state.last);
         let table = state
             .table_mut(batch.table(), self.table_case)
-            .map_err(|e| row_rules::operation_error(e, batch, 0))?;
+            .map_err(|e| row_rules::name_operation_in_error(e, batch, 0))?;
         // All outcomes are known before the first row changes: a refused operation leaves no trace.
         // No operation depends on another, since each row is in a batch once.
         let mut outcomes = Vec::with_capacity(batch.len());
         for (index, operation) in batch.operations().iter().enumerate() {
             let sort_key = operation.row().sort_key();
             let outcome = row_rules::resulting_row(table.rows.get(&sort_key), operation, now)
-                .map_err(|error| row_rules::operation_error(error, batch, index))?;
+                .map_err(|error| row_rules::name_operation_in_error(error, batch, index))?;
             outcomes.push((sort_key, outcome));
         }
         let answers = iter::zip(batch.operations(), &outcomes);

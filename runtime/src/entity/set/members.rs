@@ -137,7 +137,7 @@ impl Members {
             return Ok(Some(RowMatch {
                 member,
                 version,
-                from: row.offset_of_reader(&properties),
+                from: row.byte_offset_of_reader(&properties),
                 family,
             }));
         }

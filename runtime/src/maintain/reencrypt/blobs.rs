@@ -65,7 +65,7 @@ async fn replace_until_encrypted<E: TableEntity>(
     let (partition_key, row_key) = row.keys();
     let outbox = table.client.outbox();
     let attempts = outbox.options.attempts;
-    let replaced = backoff::retry(&outbox.store.random, attempts, || async {
+    let replaced = backoff::retry_lost_races(&outbox.store.random, attempts, || async {
         let Some(stored) = table.read_primary(partition_key, row_key).await? else {
             return Ok(Attempt::Done(false));
         };

@@ -209,14 +209,16 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
     let table = Client::memory().table::<E>();
     let reader = FactReader::new(&table);
     let mut local = String::new();
-    let is_primary =
-        reader.read_facts_of_row("Staff", row, &TokenMaker::without_keys(), &mut |fact: &Fact<
-            '_,
-        >| {
+    let is_primary = reader.read_facts_of_row(
+        "Staff",
+        row,
+        &TokenMaker::for_types_without_tokens(),
+        &mut |fact: &Fact<'_>| {
             if fact.is_found && !fact.family.is_remote {
                 write!(local, "{:?} {}", fact.family.kind, fact.family.name).unwrap();
             }
-        });
+        },
+    );
     let local = match is_primary {
         Ok(true) => "Primary".to_owned(),
         Ok(false) if local.is_empty() => "-".to_owned(),
@@ -229,7 +231,7 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         let all = reader.read_facts_of_row(
             at_table,
             row,
-            &TokenMaker::without_keys(),
+            &TokenMaker::for_types_without_tokens(),
             &mut |fact: &Fact<'_>| {
                 if fact.family.is_remote {
                     let sign = if fact.is_found { '=' } else { '+' };
@@ -243,7 +245,7 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
             Err(error) => remote.push(format!("{at_table}:{}", failure(&error))),
         }
     }
-    let derived = match schema.derive_rows(row, &TokenMaker::without_keys()) {
+    let derived = match schema.derive_rows(row, &TokenMaker::for_types_without_tokens()) {
         Ok(Derived::Rows(rows)) => format!("{} rows", 1 + rows.local_copies.len()),
         Ok(Derived::NotOurs) => "-".to_owned(),
         Ok(Derived::UnknownVersion(version)) => format!("v{version}?"),

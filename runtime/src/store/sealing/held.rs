@@ -1,4 +1,4 @@
-//! The held values of an entity that moves: values that only a program with the keys can know or have written. The code
+//! The secret values of an entity that moves: values that only a program with the keys can know or have written. The code
 //! of a move covers them and cannot be used for other values.
 
 use super::{
@@ -6,7 +6,7 @@ use super::{
     plan::{OperationToSeal, would_read_as_encrypted},
 };
 use crate::{
-    authentic::HeldValues,
+    authentic::SecretValues,
     entity::{SEAL, Schema},
     error::Result,
     plan::move_mark::is_move_mark,
@@ -14,18 +14,18 @@ use crate::{
 };
 
 impl RowSealer {
-    /// Returns the held values of a row that is about to be written.
+    /// Returns the secret values of a row that is about to be written.
     ///
     /// # Errors
     ///
     /// Fails with `is_corrupt` for a property name that is not UTF-8.
-    pub(crate) fn held_values_before_write(
+    pub(crate) fn secret_values_before_write(
         &self,
         schema: &'static Schema,
         to_seal: &OperationToSeal,
-    ) -> Result<HeldValues> {
+    ) -> Result<SecretValues> {
         let plan = self.plan_seal(to_seal)?;
-        let (mut held, mut each) = (HeldValues::new(), plan.each.iter());
+        let (mut held, mut each) = (SecretValues::new(), plan.each.iter());
         let mut properties = to_seal.operation.row().properties();
         while let Some((name, value)) = properties.next()? {
             let is_sealed = each.next().is_some_and(Option::is_some);
@@ -40,17 +40,17 @@ impl RowSealer {
     }
 }
 
-/// Returns the held values of a row, given in its stored form and decrypted as `plain`.
+/// Returns the secret values of a row, given in its stored form and decrypted as `plain`.
 ///
 /// # Errors
 ///
 /// Fails with `is_corrupt` if the row is damaged.
-pub(crate) fn held_values_after_read(
+pub(crate) fn secret_values_after_read(
     schema: &'static Schema,
     stored: &Row,
     plain: &Row,
-) -> Result<HeldValues> {
-    let mut held = HeldValues::new();
+) -> Result<SecretValues> {
+    let mut held = SecretValues::new();
     let mut properties = stored.properties();
     while let Some((name, value)) = properties.next()? {
         let name = property_name_from_utf8(name)?;

@@ -102,29 +102,30 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         let shared = Mutex::new((self, handled, requests));
         let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
         let (client, table, lock, locate) = (&client, &table, &lock, &locate);
-        let changed = backoff::retry(&client.store().random, backoff::ATTEMPTS, || async move {
-            let read = ReadRequest { table, partition_key, row_key, select: None };
-            let row = client.store().read_decrypted(read, read_as).await?;
-            let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
-            if (lock().0.is_done)(stored.as_ref()) {
-                return Ok(Attempt::Done(()));
-            }
-            let Some(stored) = stored else { return Err(deleted_error(table, lost)) };
-            let verb = lock().0.apply_and_plan(stored).map_err(locate)?;
-            let change = fill_tokens_of_change(client.outbox(), table, verb).await?;
-            lock().1.note_change(table, &change, *index).map_err(locate)?;
-            *lock().2 += 1;
-            let changes = [change];
-            let Err(error) = commit_changes(client.outbox(), table, &changes).await else {
-                return Ok(Attempt::Done(()));
-            };
-            lock().1.note_failure(table, &changes[0], *index, &error);
-            match error.is_superseded() {
-                // Another writer changed or deleted the entity, and the next read finds out which.
-                true => Ok(Attempt::Raced),
-                false => Err(error.without_operation()),
-            }
-        });
+        let changed =
+            backoff::retry_lost_races(&client.store().random, backoff::ATTEMPTS, || async move {
+                let read = ReadRequest { table, partition_key, row_key, select: None };
+                let row = client.store().read_decrypted(read, read_as).await?;
+                let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
+                if (lock().0.is_done)(stored.as_ref()) {
+                    return Ok(Attempt::Done(()));
+                }
+                let Some(stored) = stored else { return Err(deleted_error(table, lost)) };
+                let verb = lock().0.apply_and_plan(stored).map_err(locate)?;
+                let change = fill_tokens_of_change(client.outbox(), table, verb).await?;
+                lock().1.note_change(table, &change, *index).map_err(locate)?;
+                *lock().2 += 1;
+                let changes = [change];
+                let Err(error) = commit_changes(client.outbox(), table, &changes).await else {
+                    return Ok(Attempt::Done(()));
+                };
+                lock().1.note_failure(table, &changes[0], *index, &error);
+                match error.is_superseded() {
+                    // Another writer changed or deleted the entity, and the next read finds out which.
+                    true => Ok(Attempt::Raced),
+                    false => Err(error.without_operation()),
+                }
+            });
         changed.await?.ok_or_else(|| locate(backoff::contended_error()))
     }
 }
