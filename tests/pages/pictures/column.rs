@@ -65,6 +65,11 @@ impl Column {
         words.iter().flat_map(|words| words.lines(width)).map(|_| LINE).sum()
     }
 
+    /// Draws text without a box.
+    pub(super) fn text(&mut self, words: &[Words<'_>]) {
+        self.bottom = self.draw_words(words, 1.0, self.bottom + 4.0, WIDTH - 2.0) + 4.0;
+    }
+
     /// Draws a box with text.
     pub(super) fn step(&mut self, words: &[Words<'_>]) {
         self.bottom = self.draw_row(false, words, 1.0, self.bottom + 1.0);

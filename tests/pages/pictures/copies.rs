@@ -9,27 +9,41 @@ pub(super) const TITLE: &str =
     "An insert writes the entity and its open work in one transaction, and the copy afterwards";
 
 pub(super) fn draw(column: &mut Column) {
+    draw_with_keys(
+        column,
+        ["Sales", "empid_000223"],
+        ["email_jonesj@contoso.com", "at_Sales_000223"],
+    );
+}
+
+pub(super) const REMOTE_INDEX: &str =
+    "The entity and its open work in one transaction, and the copy in its own partition afterwards";
+
+pub(super) fn draw_remote_index(column: &mut Column) {
+    draw_with_keys(column, ["empid_Sales", "000223"], ["email_jonesj@contoso.com", "Sales_000223"]);
+}
+
+/// Draws an insert with the keys of the primary and of the copy.
+fn draw_with_keys(column: &mut Column, primary: [&str; 2], copy: [&str; 2]) {
+    let dirty_row = format!("~e2_{}", primary[1]);
     column.step(&[
         Code("staff.insert(&employee)"),
         Soft("once for each process and partition: register"),
     ]);
     column.arrow(&[Plain("1. one transaction")]);
     column.partition(
-        &[Soft("PartitionKey"), Code("Sales")],
+        &[Soft("PartitionKey"), Code(primary[0])],
         &[
-            (true, &[Code("empid_000223"), Soft("the entity")]),
-            (
-                false,
-                &[Code("~e2_empid_000223"), Soft("a dirty row: names the copy that may be wrong")],
-            ),
+            (true, &[Code(primary[1]), Soft("the entity")]),
+            (false, &[Code(&dirty_row), Soft("a dirty row: names the copy that may be wrong")]),
             (false, &[Code("~e0_.."), Soft("the fence: this partition is registered")]),
         ],
         &[Sure("All of these rows, or none.")],
     );
     column.late_arrow(&[Plain("2. the copy: on Azure, after the call has returned")]);
     column.partition(
-        &[Soft("PartitionKey"), Code("email_jonesj@contoso.com")],
-        &[(false, &[Code("at_Sales_000223"), Soft("the copy, within the write deadline")])],
+        &[Soft("PartitionKey"), Code(copy[0])],
+        &[(false, &[Code(copy[1]), Soft("the copy, within the write deadline")])],
         &[],
     );
     column.late_arrow(&[Plain("3. delete the dirty row, under its ETag")]);
