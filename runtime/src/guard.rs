@@ -1,6 +1,6 @@
 //! Switches for tests of the outbox and of queues in tables. A *guard* is a safety rule of their protocols, such as "write
-//! a copy only under the ETag that was read". A *mutation* is a mistake in the code. A test disables one guard or makes
-//! one mistake, and shows that something then goes wrong. Programs keep all guards and make no mistake.
+//! a copy only under the ETag that was read". A test disables one guard and shows that something then goes wrong. Programs
+//! keep all guards.
 
 use std::future::Future;
 
@@ -105,163 +105,19 @@ pub enum Guard {
     PutBack,
 }
 
-macro_rules! mutations {
-    ($($(#[$docs:meta])* $name:ident,)*) => {
-        /// A mistake that a test build can make in the code of plans, writers, workers, queues, checks and
-        /// bulk writes, to show that a test notices it. `tests/mutations.md` lists each with the test.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[doc(hidden)]
-        #[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
-        pub enum Mutation {
-            $($(#[$docs])* $name,)*
-        }
-
-        #[cfg(feature = "conformance")]
-        impl Mutation {
-            /// All mutations, in the order of their declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-        }
-    };
-}
-
-mutations! {
-    /// Rows of unknown kinds and formats do not keep a fence from being deleted.
-    UnknownWorkIsNone,
-    /// The outbox rows after a partition's first chunk are not read.
-    FirstChunkAlone,
-    /// The directory markers after the first page are not read.
-    FirstPageAlone,
-    /// Work is deleted at its place before it is inserted into the poison table.
-    PoisonAfterDeletion,
-    /// A writer that deleted a copy itself needs no second look at it.
-    OwnDeletionIsSettled,
-    /// A registration counts as complete although its directory marker was not written.
-    MarkerNotNeeded,
-    /// A rebuild, a repair, or a poisoned row that is put back replaces the names in an open dirty
-    /// row.
-    NamesReplaced,
-    /// A claim is marked dead however young it is.
-    YoungClaimKilled,
-    /// An effect of a message is committed although the message's lease has expired.
-    EffectAfterLease,
-    /// A dirty row is deleted although it names a copy of an unknown type.
-    UnknownCopyIsRight,
-    /// A temporary failure counts towards the poison table.
-    PassingFailureCounts,
-    /// Work that was done is no longer due once it waits for its second look.
-    SecondLookForgotten,
-    /// Fences and open work of a store without order are read together.
-    OrderAssumed,
-    /// A partition leaves the directory although reads may not show its work.
-    LaggingReadsTrusted,
-    /// A damaged fence does not keep its directory marker.
-    DamagedFenceForgotten,
-    /// The lease of a message counts from the answer to its take.
-    LeaseFromAnswer,
-    /// The lease of a message is not renewed while its handler runs.
-    RenewalForgotten,
-    /// A message whose lease a stopping worker gives back stays leased.
-    LeaseKept,
-    /// A handled message with receipts is deleted at once.
-    ReceiptsOrphaned,
-    /// A copy that names the primary's ETag settles whatever its content.
-    ContentNotCompared,
-    /// A copy that names the primary's ETag settles although reads may be behind.
-    LaggingCopySettles,
-    /// A copy that is not wanted settles because it is absent.
-    AbsentCopySettles,
-    /// A list that is rewritten after a race keeps the content planned before it.
-    LatePrimaryNotRead,
-    /// A reservation that changes while it is settled counts as settled.
-    SettlingGivesUp,
-    /// A row under a unique key is taken over whatever its ETag.
-    TakenOverBlindly,
-    /// A transaction lists its copies before its primaries.
-    CopiesFirst,
-    /// A new local copy replaces the row that has its key.
-    TakenKeyReplaced,
-    /// A local copy whose key changes also stays under its old key.
-    OldCopyStays,
-    /// A local copy whose key stays keeps its old content.
-    KeptCopyStays,
-    /// A local copy is inserted although the transaction frees its key.
-    FreedKeyInserted,
-    /// An id that leaves a local list stays in it.
-    ListedIdStays,
-    /// A primary is written whatever its ETag.
-    PrimaryUnconditional,
-    /// A dirty row does not name the copies to delete.
-    OldRemoteCopyUnnamed,
-    /// A bulk group ends with its first failing change.
-    RestOfGroupForgotten,
-    /// The second half of an oversized bulk group is not written.
-    SecondHalfForgotten,
-    /// A rewritten entity that another writer changed first counts as rewritten.
-    RacedRewriteIsDone,
-    /// A repair records only the first transaction of open work.
-    FirstRepairAlone,
-    /// A check confirms a finding although its second read shows another version.
-    ChangedSuspectConfirmed,
-    /// A repair writes a local copy whatever its ETag.
-    RepairUnconditional,
-    /// A rebuild does not hold a primary to the ETag that was read.
-    RebuildUnconditional,
-    /// Only the first shard of a queue is received.
-    FirstShardAlone,
-    /// The lease of a queue's message counts from the answer to its receipt.
-    ReceiptFromAnswer,
-    /// A receipt of a queue's message is not counted.
-    ReceiptNotCounted,
-    /// A receiver that loses one message to another leaves all that it found.
-    LostMessageEndsReceipt,
-    /// After a lost answer, a row of another receiver counts as the receiver's own.
-    HolderNotCompared,
-    /// A queue's message is handled although its lease ended before the answer came.
-    LateReceiptHandled,
-    /// A message that a worker gives back to its queue counts as tried.
-    GivenBackIsTried,
-    /// A claim of another client is ended as if this client had left it.
-    ForeignClaimEnded,
-    /// A claim that a writer of this client has left counts as dead without the mark.
-    LeftClaimUnmarked,
-    /// The lists of up to 256 dirty rows are held together, however large they are.
-    ListsUnbounded,
-}
-
 /// Says which safety rules ([`Guard`]) the code follows. It follows all of them, unless a test has disabled one to show
-/// the damage. Also says which deliberate mistake ([`Mutation`]) the code makes: none, unless a test asks for one.
+/// the damage.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ActiveGuards {
     #[cfg(feature = "conformance")]
     disabled: Option<Guard>,
-    #[cfg(feature = "conformance")]
-    mutation: Option<Mutation>,
 }
 
 impl ActiveGuards {
     /// Returns guards with only `guard` disabled.
     #[cfg(feature = "conformance")]
     pub(crate) const fn all_except(guard: Guard) -> Self {
-        Self { disabled: Some(guard), mutation: None }
-    }
-
-    /// Returns all guards, and lets the code make one mistake.
-    #[cfg(feature = "conformance")]
-    pub(crate) const fn with_mutation(mutation: Mutation) -> Self {
-        Self { disabled: None, mutation: Some(mutation) }
-    }
-
-    /// Returns whether the code makes this mistake: never, in a build without simulations.
-    #[cfg(not(feature = "conformance"))]
-    #[allow(clippy::unused_self, reason = "a simulation mutates the code of one client")]
-    pub(crate) const fn has_mutation(self, _: Mutation) -> bool {
-        false
-    }
-
-    /// Returns whether the code makes this mistake: `true` if the simulation makes it.
-    #[cfg(feature = "conformance")]
-    pub(crate) fn has_mutation(self, mutation: Mutation) -> bool {
-        self.mutation == Some(mutation)
+        Self { disabled: Some(guard) }
     }
 
     /// Returns whether the code follows the rule `guard`. Always `true` in a program's build.

@@ -282,7 +282,7 @@ pub use entable_macros::{
 // the page of the crate has room for the first ones.
 #[cfg(feature = "conformance")]
 #[doc(hidden)]
-pub use crate::guard::{Guard, Mutation};
+pub use crate::guard::Guard;
 #[cfg(feature = "azure-queue")]
 #[doc(hidden)]
 pub use crate::queue::AzureQueue;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use entable::{
-    Clock, Condition, Context, OutboxOptions, SteppedClock, Ticks,
+    Condition, Context, OutboxOptions, SteppedClock, Ticks,
     backend::{
         Memory,
         layer::{FaultInjector, InjectedFault, RequestKind},
@@ -22,7 +22,8 @@ use tokio::time::{Instant, sleep};
 use crate::{
     expiry::Key,
     fixture::{Employee, employee},
-    weak_stores::WeakStore,
+    timer_clock::TimerClock,
+    weak_store::WeakStore,
 };
 
 #[derive(Debug, Serialize, Deserialize, Message)]
@@ -33,17 +34,6 @@ struct Slow {
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
-}
-
-/// A clock that goes with the timers of the test.
-#[derive(Debug)]
-pub(crate) struct TimerClock(pub(crate) Instant);
-
-impl Clock for TimerClock {
-    fn now(&self) -> Ticks {
-        let elapsed = i64::try_from(self.0.elapsed().as_nanos() / 100).unwrap();
-        Ticks::new(630_000_000_000_000_000 + elapsed).unwrap()
-    }
 }
 
 /// How often each message was handed over.

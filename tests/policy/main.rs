@@ -11,6 +11,7 @@
 mod examples;
 mod foreign;
 mod graph;
+mod mutations;
 mod release;
 mod structure;
 

@@ -108,11 +108,6 @@ impl Operation {
         Ok(Self { verb: Verb::Delete, row, condition })
     }
 
-    /// Returns the operation without its ETag condition: it then needs only that the row exists.
-    pub(crate) fn without_condition(self) -> Self {
-        Self { condition: Condition::Any, ..self }
-    }
-
     /// Returns a copy of the operation that writes `row` in place of its own row.
     #[must_use]
     pub(crate) fn with_row(&self, row: Row) -> Self {

@@ -4,7 +4,6 @@ use crate::{
     batch::Operation,
     entity::TableEntity,
     error::Result,
-    guard::Mutation,
     limits::BATCH_OPERATIONS,
     outbox::registration,
     table::{
@@ -39,9 +38,6 @@ pub(crate) async fn record_dirty_rows<E: TableEntity>(
             && group.len() + 1 < BATCH_OPERATIONS
             && addresses < ADDRESSES_PER_TRANSACTION
     });
-    let is_first_alone = table.client.outbox().guards.has_mutation(Mutation::FirstRepairAlone);
-    let groups = groups.into_iter().take(if is_first_alone { 1 } else { usize::MAX });
-    let groups: Vec<_> = groups.collect();
     let mut writer = DirtyRowWriter { table, recorded: 0 };
     write_groups_in_order(&mut writer, &table.client.store().random, groups).await?;
     Ok(writer.recorded)

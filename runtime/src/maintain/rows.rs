@@ -8,7 +8,6 @@ use crate::{
     batch::{Condition, Operation},
     entity::{EntityRows, RowKind, RowVersion, TableEntity},
     error::Result,
-    guard::Mutation,
     plan::{StoredAs, TokenMaker, derive::Derived, wide},
     row::{Row, error_with_row_keys},
     store::sealing::{open::ReadAs, plan::OperationToSeal},
@@ -127,10 +126,8 @@ pub(crate) fn touch_primary<E: TableEntity>(
             break;
         }
     }
-    let is_blind = table.client.outbox().guards.has_mutation(Mutation::RebuildUnconditional);
     // Merging a value that is already stored only changes the ETag.
-    let guard = Condition::for_etag(primary.etag().filter(|_| !is_blind));
-    let touch = Operation::merge(row.finish()?, guard);
+    let touch = Operation::merge(row.finish()?, Condition::for_etag(primary.etag()));
     // All parts get the same new generation, which keeps them together.
     let generation = table.client.store().random.random_id();
     let touches = wide::split_operation(Some(E::SCHEMA), &touch, &generation, &HashMap::new())?;

@@ -8,11 +8,10 @@ use std::{
 
 use super::{left_claims::ClaimRow, state::Outbox};
 use crate::{
-    address::{RowAddress, RowAt},
+    address::RowAddress,
     edm::Ticks,
     error::{Error, Result},
-    guard::Mutation,
-    plan::outbox::{WriterRun, claim_row_key},
+    plan::outbox::WriterRun,
     row::{ETag, Row},
     store::derive::{ClaimState, read_claim_state},
 };
@@ -42,7 +41,7 @@ impl BlockingClaim {
     /// writer. Returns `true` if the claim is no longer alive. Returns `false` if its writer may still be working, or
     /// if the mark may not have been written.
     pub(crate) async fn mark_dead_if_left(&self, outbox: &Outbox) -> Result<bool> {
-        let Some(row) = self.left_row(outbox).await? else { return Ok(false) };
+        let Some(row) = self.left_row(outbox) else { return Ok(false) };
         match row.mark_dead(&outbox.store).await {
             Ok(()) => {}
             // Either its transaction was committed and deleted the claim, or another task marked it.
@@ -69,17 +68,10 @@ impl BlockingClaim {
         })
     }
 
-    async fn left_row(&self, outbox: &Outbox) -> Result<Option<ClaimRow>> {
-        if outbox.guards.has_mutation(Mutation::ForeignClaimEnded) {
-            let RowAddress { table, partition_key, .. } = self.owner.clone();
-            let row_key = claim_row_key(&self.id);
-            let at = RowAt::new(&table, &partition_key, &row_key);
-            let etag = outbox.store.read_row(at).await?.and_then(|row| row.etag());
-            let id = self.id.clone();
-            return Ok(etag.map(|etag| ClaimRow { table, partition_key, id, etag }));
-        }
+    /// Returns the claim if no writer can still be working under it.
+    fn left_row(&self, outbox: &Outbox) -> Option<ClaimRow> {
         let left = outbox.left_claims.find_claim(&self.id);
-        Ok(left.or_else(|| self.row_of_earlier_run(outbox)))
+        left.or_else(|| self.row_of_earlier_run(outbox))
     }
 }
 

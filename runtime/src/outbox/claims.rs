@@ -20,7 +20,7 @@ use crate::{
     batch::{Batch, Condition, Operation},
     entity::Schema,
     error::{Error, ErrorKind, Result},
-    guard::{Guard, Mutation},
+    guard::Guard,
     plan::outbox::{
         ClaimedKeyAndPrimary, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner,
         id_of_reserving_claim, insert_claim, is_claim_alive, reservation_row, reserve_existing,
@@ -448,21 +448,14 @@ impl ClaimWithReservations {
         });
         // Replace an encrypted copy completely, because a merge cannot change its encrypted content.
         if is_own && !wanted.kinds.schema.sealed {
-            let operation = match outbox.guards.has_mutation(Mutation::TakenOverBlindly) {
-                true => {
-                    reserve_existing(&found.clone().without_timestamp_and_etag(), &self.row().id)?
-                }
-                false => reserve_existing(found, &self.row().id)?,
-            };
+            let operation = reserve_existing(found, &self.row().id)?;
             let table = &wanted.address.row.table;
             let written = self.deadline.write_unsealed(&outbox.store, table, operation).await?;
             let etag = written.etag;
             return Ok(row_with_written_etag(&reservation_row(found, &self.row().id, from)?, etag));
         }
         let row = reservation_row(copy, &self.row().id, from)?;
-        let is_blind = outbox.guards.has_mutation(Mutation::TakenOverBlindly);
-        let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
-        let replace = Operation::replace(row.clone(), seen);
+        let replace = Operation::replace(row.clone(), Condition::for_etag(found.etag()));
         let etag = self.write_copy(outbox, wanted, replace).await?;
         Ok(row_with_written_etag(&row, etag))
     }

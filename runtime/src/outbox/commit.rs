@@ -132,7 +132,7 @@ async fn commit_plain(
     deadline: Option<&Deadline>,
 ) -> Result<CommittedChanges> {
     let effects = known_effects(changes);
-    let transaction = TransactionPlan::of_primaries_only(&effects, outbox.guards)?;
+    let transaction = TransactionPlan::of_primaries_only(&effects)?;
     let attempt = || async {
         let written = write_transaction(outbox, table, &transaction, deadline).await;
         // Each operation belongs to a verb of the caller.
@@ -280,7 +280,7 @@ async fn try_commit_once(
     };
     let (effects, deadline) = write_before_rows(outbox, table, effects, state).await?;
     let (read, mut outbox_rows) = read_other_rows(outbox, table, &effects, state).await?;
-    let transaction = TransactionPlan::new(&effects, &read, outbox.guards)?;
+    let transaction = TransactionPlan::new(&effects, &read)?;
     let mut claims = None;
     if let (Some(rows), true) = (&mut outbox_rows, needs.contain(Needs::UNIQUE)) {
         let planned = (&*effects, &transaction);

@@ -18,7 +18,7 @@ use crate::{
     address::RowAt,
     batch::{Batch, Operation},
     error::{Error, Result},
-    guard::{Guard, Mutation},
+    guard::Guard,
     plan::outbox::{
         CopyAddress, CopyChange, CopyStep, ListAddress, ListMembership, PlannedDirtyRow,
         compare_owner_in_copy, id_of_reserving_claim, plan_step_for_row,
@@ -350,9 +350,7 @@ impl FastPath {
         let (operation, is_there) =
             match plan_step_for_row(*kinds, owner, found, wanted, |_, _, _| Ok(false))? {
                 CopyStep::Write(operation) => (operation, true),
-                CopyStep::Delete(operation) => {
-                    (operation, outbox.guards.has_mutation(Mutation::OwnDeletionIsSettled))
-                }
+                CopyStep::Delete(operation) => (operation, false),
                 // Nothing was written, which proves nothing about delayed writers.
                 CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
                 CopyStep::Claimed | CopyStep::Occupied => return Err(left_to_worker_error()),

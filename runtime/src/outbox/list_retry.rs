@@ -10,7 +10,6 @@ use super::{
 use crate::{
     address::RowAt,
     error::{Error, ErrorKind, Result},
-    guard::Mutation,
     plan::outbox::{ListAddress, ListMembership, PlannedDirtyRow},
     store::{
         backoff::{self, Attempt},
@@ -54,10 +53,7 @@ async fn write_list_in_turn(
         }
         let mut current = Vec::new();
         for (dirty, membership) in late {
-            current.push(match outbox.guards.has_mutation(Mutation::LatePrimaryNotRead) {
-                true => ListMembership::clone(membership),
-                false => current_membership(outbox, table, dirty, membership).await?,
-            });
+            current.push(current_membership(outbox, table, dirty, membership).await?);
         }
         let all: Vec<&ListMembership> = current.iter().collect();
         match write_lists(outbox, &deadline, &lists, &all, true).await.remove(address) {

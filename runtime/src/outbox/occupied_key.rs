@@ -6,7 +6,6 @@ use crate::{
     batch::{Condition, Operation},
     entity::CopyAndPrimaryFamily,
     error::{Error, Result},
-    guard::Mutation,
     plan::outbox::{CopyAddress, id_of_reserving_claim, owner_of_copy, previous_owner},
     row::Row,
     store::derive::{ClaimState, OwnerHoldsKey, find_owner_holding_key, read_claim},
@@ -54,9 +53,7 @@ impl OccupiedKey<'_> {
         // the result.
         if let Some(id) = id_of_reserving_claim(found)? {
             let (state, claim) = read_claim(&self.outbox.store, owner.as_row_at(), id).await?;
-            let is_unmarked = self.outbox.guards.has_mutation(Mutation::LeftClaimUnmarked)
-                && self.outbox.left_claims.find_claim(id).is_some();
-            if state == ClaimState::Alive && !is_unmarked {
+            if state == ClaimState::Alive {
                 let pending = "the entity {}, whose write is pending";
                 return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
                     true => OccupiedKeyAction::Busy(BlockingClaim::new(id, owner, claim)?),

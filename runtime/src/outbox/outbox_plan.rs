@@ -14,7 +14,7 @@ use crate::{
     batch::{Operation, Written},
     entity::BackgroundWork,
     error::{Error, Result},
-    guard::{Guard, Mutation},
+    guard::Guard,
     plan::{
         Effect, OperationRole, TransactionPlan,
         outbox::{Fence, dirty_rows_of},
@@ -66,11 +66,7 @@ impl<'n> OutboxPlan<'n> {
         effects: &[Arc<Effect>],
         extra_rows: &'n ExtraRows,
     ) -> Self {
-        let mut dirty = dirty_rows_of(effects, table, outbox.store.table_case());
-        if outbox.guards.has_mutation(Mutation::OldRemoteCopyUnnamed) {
-            let changes = dirty.iter_mut().map(|dirty| &mut dirty.copy_changes);
-            changes.for_each(|changes| changes.retain(|change| change.wanted.is_some()));
-        }
+        let dirty = dirty_rows_of(effects, table, outbox.store.table_case());
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
             // A worker of this client must be able to do the work recorded here.

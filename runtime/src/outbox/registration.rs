@@ -7,10 +7,10 @@ use futures_util::{StreamExt, stream};
 
 use super::{registrations::Registration, state::Outbox};
 use crate::{
-    batch::{Batch, Operation, Verb, Written},
+    batch::{Batch, Operation, Written},
     edm::Ticks,
     error::{Error, ErrorKind, Result},
-    guard::{Guard, Mutation},
+    guard::Guard,
     limits::BATCH_OPERATIONS,
     plan::outbox::{DIRECTORY, Fence},
     single_flight::FlightSlot,
@@ -71,8 +71,7 @@ pub(crate) async fn register_partitions(outbox: &Outbox, partitions: Vec<(String
     }
     for shard in shards.into_values() {
         for together in shard.chunks(BATCH_OPERATIONS) {
-            let is_marked = insert_markers(outbox, together).await.is_ok();
-            if is_marked || outbox.guards.has_mutation(Mutation::MarkerNotNeeded) {
+            if insert_markers(outbox, together).await.is_ok() {
                 for (_, fence, slot) in together {
                     slot.lock_state().set_complete(fence);
                 }
@@ -97,12 +96,7 @@ pub(crate) async fn record_outbox_rows(
             let touch = outbox.guards.value_if_guarded(Guard::FenceInTransaction, touch);
             let mut batch = Batch::new(table);
             for operation in operations.iter().cloned().chain(touch) {
-                let is_replaced = outbox.guards.has_mutation(Mutation::NamesReplaced)
-                    && operation.verb() == Verb::InsertOrMerge;
-                batch.push(match is_replaced {
-                    true => Operation::insert_or_replace(operation.row().clone()),
-                    false => operation,
-                })?;
+                batch.push(operation)?;
             }
             match outbox.store.apply(&batch).await {
                 // The fence is gone because a worker closed the idle partition. Register again.

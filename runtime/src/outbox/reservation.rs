@@ -7,7 +7,7 @@ use crate::{
     batch::{Condition, Operation},
     entity::{CopyAndPrimaryFamily, Schema},
     error::{Error, ErrorKind, Result},
-    guard::{Guard, Mutation},
+    guard::Guard,
     plan::outbox::{
         ClaimedKeyAndPrimary, CopyOwnership, compare_owner_in_copy, id_of_reserving_claim,
         previous_owner,
@@ -71,11 +71,6 @@ async fn resolve_reservation_once(
     let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;
     let operation = outbox.guards.keep_remote_condition_if_guarded(operation)?;
     match deadline.write_copy(&outbox.store, &key.address.row.table, kinds, operation).await {
-        Err(error)
-            if error.lost_race() && outbox.guards.has_mutation(Mutation::SettlingGivesUp) =>
-        {
-            Ok(Attempt::Done(()))
-        }
         Err(error) if error.lost_race() => Ok(Attempt::Raced),
         answer => answer.map(|_| Attempt::Done(())),
     }

@@ -70,7 +70,7 @@ impl TransactionToSend<'_> {
                 NextStep::ReadAgain => return Ok(None),
             }
             // Plan it again, because omitting a row changes positions.
-            transaction = TransactionPlan::new(self.effects, &self.read, self.outbox.guards)?;
+            transaction = TransactionPlan::new(self.effects, &self.read)?;
         }
     }
 

@@ -4,10 +4,7 @@
 //! role at the position of the failed operation shows the cause. For a primary, it is the caller's condition or
 //! another writer; for a new copy, a taken key; for a list or an outbox row, a lost race.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     effect::Effect,
@@ -19,7 +16,6 @@ use crate::{
     batch::{Condition, Operation, Verb, Written},
     entity::CopyRow,
     error::{Error, ErrorKind, Result, ServiceCode},
-    guard::{ActiveGuards, Mutation},
     limits::BATCH_OPERATIONS,
     row::{ETag, Row},
 };
@@ -49,7 +45,6 @@ pub(crate) struct ChangedList {
 #[derive(Debug, Default)]
 pub(crate) struct TransactionPlan {
     planned: Vec<PlannedOperation>,
-    guards: ActiveGuards,
 }
 
 impl TransactionPlan {
@@ -58,15 +53,8 @@ impl TransactionPlan {
     /// # Errors
     ///
     /// Fails if two verbs write the same row or take the same key, or if a list is too large.
-    pub(crate) fn new(
-        effects: &[impl AsRef<Effect>],
-        read: &RowsRead,
-        guards: ActiveGuards,
-    ) -> Result<Self> {
-        let mut transaction = Self { guards, ..Self::default() };
-        if guards.has_mutation(Mutation::CopiesFirst) {
-            transaction.add_all_copies(effects, &read.missing)?;
-        }
+    pub(crate) fn new(effects: &[impl AsRef<Effect>], read: &RowsRead) -> Result<Self> {
+        let mut transaction = Self::default();
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
             let stored_as = StoredAs::storage_kind_of_primary(effect.schema)?;
@@ -80,28 +68,21 @@ impl TransactionPlan {
                     OperationRole::Primary(verb)
                 };
                 for operation in parts {
-                    let operation = transaction.guarded_primary(operation);
                     transaction
                         .add_primary(verb, PlannedOperation { operation, role, stored_as })?;
                 }
             }
         }
         // After all primaries: the position of a failed operation then distinguishes primaries from copies.
-        if !guards.has_mutation(Mutation::CopiesFirst) {
-            transaction.add_all_copies(effects, &read.missing)?;
-        }
+        transaction.add_all_copies(effects, &read.missing)?;
         let partition_key = effects
             .iter()
             .find_map(|effect| effect.as_ref().primary.first())
             .map(|operation| operation.row().partition_key().to_owned())
             .unwrap_or_default();
         for (row_key, list) in &read.lists {
-            let mut delta = Cow::Borrowed(&list.delta);
-            if guards.has_mutation(Mutation::ListedIdStays) {
-                delta.to_mut().remove.clear();
-            }
             let keys = (&*partition_key, &**row_key);
-            for operation in delta.list_operations(keys, list.stored.as_ref())? {
+            for operation in list.delta.list_operations(keys, list.stored.as_ref())? {
                 transaction.push_framework_row(OperationRole::List, operation);
             }
         }
@@ -113,29 +94,18 @@ impl TransactionPlan {
     /// # Errors
     ///
     /// Fails if two verbs write the same row.
-    pub(crate) fn of_primaries_only(
-        effects: &[impl AsRef<Effect>],
-        guards: ActiveGuards,
-    ) -> Result<Self> {
-        let mut transaction = Self { guards, ..Self::default() };
+    pub(crate) fn of_primaries_only(effects: &[impl AsRef<Effect>]) -> Result<Self> {
+        let mut transaction = Self::default();
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
             let stored_as = StoredAs::storage_kind_of_primary(effect.schema)?;
             for operation in &effect.primary {
                 let role = OperationRole::Primary(verb);
-                let operation = transaction.guarded_primary(operation.clone());
+                let operation = operation.clone();
                 transaction.add_primary(verb, PlannedOperation { operation, role, stored_as })?;
             }
         }
         Ok(transaction)
-    }
-
-    /// Returns an operation on a primary under its condition.
-    fn guarded_primary(&self, operation: Operation) -> Operation {
-        match self.guards.has_mutation(Mutation::PrimaryUnconditional) {
-            true => operation.without_condition(),
-            false => operation,
-        }
     }
 
     /// Adds the operations on the local copies of all effects.
@@ -214,9 +184,7 @@ impl TransactionPlan {
         let new = effect.new.as_ref().map(|rows| rows.local_copies.as_slice()).unwrap_or_default();
         for copy in old {
             let is_kept = new.iter().any(|new| have_same_key(copy, new));
-            let is_left = missing.contains(copy.row.row_key())
-                || self.guards.has_mutation(Mutation::OldCopyStays);
-            if !is_kept && !is_left {
+            if !is_kept && !missing.contains(copy.row.row_key()) {
                 let row = &copy.row;
                 let operation =
                     // Without a condition, because the primary's ETag protects its local copies.
@@ -240,13 +208,8 @@ impl TransactionPlan {
         for copy in new {
             let (role, operation) = match old.iter().find(|old| have_same_key(old, copy)) {
                 Some(old) if !has_moved && old.row.has_same_content(&copy.row) => continue,
-                Some(_) if self.guards.has_mutation(Mutation::KeptCopyStays) => continue,
                 Some(_) => {
                     (OperationRole::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone()))
-                }
-                None if self.guards.has_mutation(Mutation::TakenKeyReplaced) => {
-                    let replace = Operation::insert_or_replace(copy.row.clone());
-                    (OperationRole::NewCopy(verb, copy.family), replace)
                 }
                 None => {
                     (OperationRole::NewCopy(verb, copy.family), Operation::insert(copy.row.clone()))
@@ -294,7 +257,6 @@ impl TransactionPlan {
     /// Fails unless the two are the halves of such a replacement, or both delete the copy. The error is the
     /// position of the verb whose entity already has the key, or `None` if the row belongs to no verb.
     fn join_with_earlier(&mut self, later: PlannedOperation) -> Result<(), Option<usize>> {
-        let is_inserted = self.guards.has_mutation(Mutation::FreedKeyInserted);
         let Some(earlier) = self.earlier_operation(later.operation.row().row_key()) else {
             self.push(later);
             return Ok(());
@@ -328,10 +290,7 @@ impl TransactionPlan {
             ) => return Err(None),
         };
         // Replace whatever the row contains: the deletion and the insertion became one write.
-        let operation = match is_inserted {
-            true => Operation::insert(row),
-            false => Operation::insert_or_replace(row),
-        };
+        let operation = Operation::insert_or_replace(row);
         *earlier = PlannedOperation { operation, role: OperationRole::KeptCopy(verb), stored_as };
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::client::Client;
 #[cfg(feature = "blob")]
 use crate::blob::{Blobs, UserBlobStore};
 #[cfg(feature = "conformance")]
-use crate::guard::{Guard, Mutation};
+use crate::guard::Guard;
 use crate::{
     authentic::{Authenticity, WorkCodes},
     backend::{
@@ -343,15 +343,6 @@ impl ClientBuilder {
     #[must_use]
     pub fn without_guard(mut self, guard: Guard) -> Self {
         self.guards = ActiveGuards::all_except(guard);
-        self
-    }
-
-    /// Makes one mistake in the code of writers and workers. Tests use it to show that they detect the mistake.
-    #[doc(hidden)]
-    #[cfg(feature = "conformance")]
-    #[must_use]
-    pub fn mutated(mut self, mutation: Mutation) -> Self {
-        self.guards = ActiveGuards::with_mutation(mutation);
         self
     }
 

@@ -432,10 +432,10 @@ impl Transaction {
     pub(crate) fn effect_of_message(
         mut self,
         message: &MessageIdentity,
-        deadline: Option<Deadline>,
+        deadline: Deadline,
     ) -> Self {
         self.effect_of = Some(message.clone());
-        self.deadline = deadline;
+        self.deadline = Some(deadline);
         self
     }
 

@@ -7,18 +7,12 @@
 //! If a store's reads may lag, they cannot prove that there is no open work, and no partition is removed.
 
 use super::{partition::Fences, state::Worker};
-use crate::{
-    batch::Batch,
-    error::Result,
-    guard::{Guard, Mutation},
-    plan::outbox::DirectoryMarker,
-};
+use crate::{batch::Batch, error::Result, guard::Guard, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Returns whether this store's reads can prove that a partition has no open work.
     pub(super) fn can_trust_store_reads(&self) -> bool {
         self.store().capabilities().strong_reads
-            || self.outbox().guards.has_mutation(Mutation::LaggingReadsTrusted)
     }
 
     /// Deletes the fences of an idle partition. Returns the PartitionKey and RowKey of each directory marker
@@ -34,10 +28,9 @@ impl Worker {
         }
         for marker in markers {
             let mut fences = partition.fences.iter().map(|(fence, _)| &fence.id);
-            // A worker that died between the two deletions left this marker.
-            let is_damaged = partition.damaged_fences.contains(&marker.id)
-                && !self.outbox().guards.has_mutation(Mutation::DamagedFenceForgotten);
-            let has_fence = fences.any(|id| *id == marker.id) || is_damaged;
+            let has_fence =
+                fences.any(|id| *id == marker.id) || partition.damaged_fences.contains(&marker.id);
+            // A worker that died between the two deletions left a marker without a fence.
             if !has_fence {
                 closed.push((marker.shard.clone(), marker.row_key.clone()));
             }

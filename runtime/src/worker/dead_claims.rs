@@ -12,7 +12,7 @@ use super::{
 use crate::{
     batch::{Batch, Condition, Operation, Written},
     error::Result,
-    guard::{Guard, Mutation},
+    guard::Guard,
     outbox::reservation::settle_reservation,
     plan::outbox::{StoredClaim, mark_claim_dead},
     row::ETag,
@@ -71,7 +71,7 @@ impl Worker {
         let mut wait = row.time_until_age(outbox.options.write_deadline);
         if claim.is_alive {
             let young = row.time_until_age(outbox.options.claim_time);
-            if !young.is_zero() && !outbox.guards.has_mutation(Mutation::YoungClaimKilled) {
+            if !young.is_zero() {
                 return Ok(ClaimOutcome::Young(young));
             }
             // The mark starts another wait: the writer may have sent reservations just before it.

@@ -24,7 +24,6 @@ use crate::{
     batch::Deadline,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
-    guard::Mutation,
     limits::{STRING_UNITS, utf16_units},
     plan::outbox::{MessageIdentity, StoredMessage, receipt_row_key, receipts_json},
     queue::Receipts,
@@ -277,13 +276,11 @@ impl Context {
     /// `is_too_large` if the message has effects in too many partitions. Fails with `is_invalid` for a second effect
     /// in one partition, because its receipt would not show which of the two happened.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
-        let is_mutated = self.client.outbox().guards.has_mutation(Mutation::EffectAfterLease);
-        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if until.is_over() && !is_mutated {
+        let deadline = self.until.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if deadline.is_over() {
             let message = "the lease of the message has expired";
             return Err(Error::new(ErrorKind::Contended, message));
         }
-        let deadline = (!is_mutated).then_some(until);
         // A transaction without changes has no partition and no receipt.
         let Some(place) = egt.target_partition().await? else {
             return egt.effect_of_message(&self.message, deadline).commit().await.map(|_| true);

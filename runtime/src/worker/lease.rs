@@ -13,7 +13,6 @@ use crate::{
     clock::Clock,
     edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
-    guard::Mutation,
     plan::outbox::{StoredMessage, add_duration},
     queue::{Received, port::Queue},
     row::ETag,
@@ -101,8 +100,7 @@ impl<'w> OutboxLease<'w> {
             }
             Err(error) => return Err(error),
         }
-        let is_late = self.worker.outbox().guards.has_mutation(Mutation::LeaseFromAnswer);
-        self.until = if is_late { Deadline::after(length, clock.clone()) } else { until };
+        self.until = until;
         Ok(true)
     }
 
@@ -129,9 +127,6 @@ impl RenewableLease for OutboxLease<'_> {
     fn renew(&mut self) -> BoxFuture<'_, Result<bool>> {
         let (message, until) = (self.message, self.until.end_instant());
         Box::pin(async move {
-            if self.worker.outbox().guards.has_mutation(Mutation::RenewalForgotten) {
-                return Ok(true);
-            }
             // Do not wait for a renewal beyond the lease's end.
             let renewed =
                 self.extend_lease(|until, etag| message.renew_lease_operation(etag, until));

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    guard::{Guard, Mutation},
+    guard::Guard,
     outbox::{
         deadline::WriteDeadline,
         remote_list::{ListAfterWrite, ListWriteResults, is_membership_settled, write_lists},
@@ -80,11 +80,7 @@ impl Worker {
         let mut held_back = Vec::new();
         let (lists, passes) = match guards.guard_holds(Guard::DestinationFirst) {
             true => {
-                let limit = match guards.has_mutation(Mutation::ListsUnbounded) {
-                    true => usize::MAX,
-                    false => BYTES_TOGETHER,
-                };
-                let lists = read_lists_until_bytes(self.store(), &wanted, limit).await;
+                let lists = read_lists_until_bytes(self.store(), &wanted, BYTES_TOGETHER).await;
                 // Take all rows whose lists were read, wherever they are: each list is then written once.
                 let is_read = |(wanted, _): &RowWithLists| {
                     wanted.iter().all(|address| lists.contains_key(address))

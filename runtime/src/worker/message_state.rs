@@ -11,7 +11,6 @@ use crate::{
     batch::Operation,
     edm::Ticks,
     error::{Error, Result},
-    guard::Mutation,
     plan::outbox::{StoredMessage, add_duration},
     row::ETag,
 };
@@ -31,8 +30,7 @@ impl MessageState<'_> {
     /// Deletes a handled message. If it has receipts, marks it as done instead and keeps it until no worker can
     /// still deliver it.
     pub(super) async fn finish(&self, receipts: &[(String, String)]) -> Result<MessageOutcome> {
-        let is_orphaned = self.worker.outbox().guards.has_mutation(Mutation::ReceiptsOrphaned);
-        if receipts.is_empty() || is_orphaned {
+        if receipts.is_empty() {
             return self.delete().await;
         }
         let done = self.message.mark_done(self.etag.clone(), receipts)?;
@@ -74,9 +72,7 @@ impl MessageState<'_> {
 
     /// Ends the lease of a message that this worker stops handling. Other workers may then take it immediately.
     pub(super) async fn give_back_lease(&self) -> Result<MessageOutcome> {
-        if !self.worker.outbox().guards.has_mutation(Mutation::LeaseKept) {
-            self.release_lease().await?;
-        }
+        self.release_lease().await?;
         Ok(MessageOutcome::Left)
     }
 

@@ -9,10 +9,7 @@ use super::{
     state::{RoundResult, Worker},
     visit::PartitionVisit,
 };
-use crate::{
-    error::{Error, Result, RetryChance},
-    guard::Mutation,
-};
+use crate::error::{Error, Result, RetryChance};
 
 /// The worker's reaction to work that failed.
 #[derive(Debug)]
@@ -88,15 +85,7 @@ impl Worker {
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
-        let reaction = match FailureReaction::reaction_for_row(error) {
-            FailureReaction::TryLater(error)
-                if self.outbox().guards.has_mutation(Mutation::PassingFailureCounts) =>
-            {
-                FailureReaction::Count(error)
-            }
-            reaction => reaction,
-        };
-        match reaction {
+        match FailureReaction::reaction_for_row(error) {
             FailureReaction::BeginAgain => {
                 self.lock_memory().stats.retried += 1;
                 round.raced += 1;

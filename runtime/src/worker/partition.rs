@@ -11,7 +11,7 @@ use crate::{
     edm::Ticks,
     error::Result,
     filter::Filter,
-    guard::{ActiveGuards, Guard, Mutation},
+    guard::{ActiveGuards, Guard},
     limits::PAGE_ROWS,
     page::Continuation,
     plan::outbox::{
@@ -145,8 +145,7 @@ enum NextChunk {
 
 impl<'a> PartitionReader<'a> {
     pub(super) fn new(client: &'a Client, table: &'a str, partition_key: &'a str) -> Self {
-        let is_ordered = client.store().capabilities().ordered;
-        let rows = match is_ordered || client.outbox().guards.has_mutation(Mutation::OrderAssumed) {
+        let rows = match client.store().capabilities().ordered {
             // Without key order, open work could be returned before the fence that it was committed under, so read
             // the fences first.
             true => RowsOfChunks::Ordered,
@@ -188,13 +187,8 @@ impl<'a> PartitionReader<'a> {
                 Err(_) => chunk.unknown += 1,
             }
         }
-        let guards = self.client.outbox().guards;
-        if guards.has_mutation(Mutation::UnknownWorkIsNone) {
-            chunk.unknown = 0;
-        }
         // Pages may be short: only the continuation shows whether there is more.
-        let next = page.next.filter(|_| !guards.has_mutation(Mutation::FirstChunkAlone));
-        self.next = match next {
+        self.next = match page.next {
             Some(next) => NextChunk::From(next),
             None if self.rows == RowsOfChunks::Fences => {
                 self.rows = RowsOfChunks::Work;

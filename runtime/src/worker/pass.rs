@@ -12,7 +12,7 @@ use crate::{
     address::RowAt,
     entity::{Schema, points_to},
     error::{Error, ErrorKind, Result},
-    guard::{ActiveGuards, Guard, Mutation},
+    guard::{ActiveGuards, Guard},
     outbox::{
         blob_writes::{delete_blob, own_blob_name},
         deadline::WriteDeadline,
@@ -98,8 +98,7 @@ impl PassBeforeLists {
         if outcomes.contains(&CopyOutcome::Claimed) {
             return PassOutcome::Claimed;
         }
-        let is_ignored = guards.has_mutation(Mutation::UnknownCopyIsRight);
-        if outcomes.contains(&CopyOutcome::UnknownType) && !is_ignored {
+        if outcomes.contains(&CopyOutcome::UnknownType) {
             return PassOutcome::UnknownType;
         }
         let wrote = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Deleted);
@@ -107,10 +106,7 @@ impl PassBeforeLists {
         let finished = FinishedDirtyRow { dirty, has_written, until_second_look };
         // A conditional write makes every delayed write of that copy fail. A deleted copy has no ETag: until the write
         // deadline has passed, a delayed writer could insert it again.
-        let is_right = |outcome| {
-            matches!(outcome, CopyOutcome::Written | CopyOutcome::Current)
-                || (is_ignored && outcome == CopyOutcome::UnknownType)
-        };
+        let is_right = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Current);
         let is_all_written = outcomes.iter().copied().all(is_right);
         match is_all_written || is_second_look || !guards.guard_holds(Guard::SecondLook) {
             true => PassOutcome::Finished(finished),
@@ -294,8 +290,7 @@ impl Worker {
             // Equal content may come from an older version, whose writer may still overwrite it. An equal version is
             // not enough either: another program may have changed the copy.
             let is_current = !needs_version || is_derived_from_version(found, version)?;
-            let is_ignored = self.outbox().guards.has_mutation(Mutation::ContentNotCompared);
-            Ok(is_current && (is_ignored || equal_except_version(found, copy, case)?))
+            Ok(is_current && equal_except_version(found, copy, case)?)
         })?;
         Ok(Some(match step {
             // A unique key that moves with its entity belongs to the move's target before the source is
@@ -381,13 +376,7 @@ impl Worker {
             }
             // Leave the copy unchanged. Keep the dirty row for a second look, because a delayed write
             // could still arrive. If reads may lag, a delayed writer may have read an older primary after this copy.
-            Some(CopyStep::Keep)
-                if self.store().capabilities().strong_reads
-                    || guards.has_mutation(Mutation::LaggingCopySettles) =>
-            {
-                return Ok(CopyOutcome::Current);
-            }
-            Some(CopyStep::NotOurs) if guards.has_mutation(Mutation::AbsentCopySettles) => {
+            Some(CopyStep::Keep) if self.store().capabilities().strong_reads => {
                 return Ok(CopyOutcome::Current);
             }
             Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(CopyOutcome::Unchanged),

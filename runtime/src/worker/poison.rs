@@ -12,7 +12,6 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result, SealFault},
     filter::Filter,
-    guard::Mutation,
     plan::outbox::{
         StoredDirtyRow, WorkAndConsentCodes, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
@@ -108,10 +107,6 @@ impl Worker {
     ) -> Result<()> {
         let seen = Condition::for_etag(version.clone());
         let delete = Operation::delete(row.partition_key(), row.row_key(), seen)?;
-        if self.outbox().guards.has_mutation(Mutation::PoisonAfterDeletion) {
-            ignore_newer_or_missing(self.store().apply(&Batch::single(table, delete)?).await)?;
-            return self.copy_row_to_poison(table, row, version.as_ref(), error).await;
-        }
         self.copy_row_to_poison(table, row, version.as_ref(), error).await?;
         // If this deletion fails, the row is put aside again, and the insertion then finds its copy.
         ignore_newer_or_missing(self.store().apply(&Batch::single(table, delete)?).await)

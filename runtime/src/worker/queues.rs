@@ -23,7 +23,6 @@ use crate::{
     authentic::WorkRefusal,
     batch::Deadline,
     error::{Error, Result},
-    guard::Mutation,
     plan::outbox::MessageIdentity,
     queue::{
         Envelope, MessageQueue, Receipts, Received,
@@ -147,7 +146,7 @@ impl Worker {
         due: WorkSelectionByAge,
     ) -> Result<MessageOutcome> {
         let port = &**queue.port();
-        if until.is_over() && !self.outbox().guards.has_mutation(Mutation::LateReceiptHandled) {
+        if until.is_over() {
             // The queue's answer took longer than the lease, or the machine was suspended. Another worker may have
             // the message.
             return Ok(MessageOutcome::Raced);
@@ -380,9 +379,7 @@ impl Worker {
         message: &mut Received,
         mut envelope: Envelope,
     ) -> Result<MessageOutcome> {
-        if !self.outbox().guards.has_mutation(Mutation::GivenBackIsTried) {
-            envelope.skipped = envelope.skipped.saturating_add(1);
-        }
+        envelope.skipped = envelope.skipped.saturating_add(1);
         hide_message(port, message, Duration::ZERO, &[envelope.to_message_text()?]).await?;
         Ok(MessageOutcome::Left)
     }

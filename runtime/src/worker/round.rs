@@ -13,7 +13,7 @@ use super::{
     stats::WorkerStats,
     visit::{PartitionVisit, SeenPartitionState, TableAndPartitionKey},
 };
-use crate::{error::Result, guard::Mutation, plan::outbox::DirectoryMarker};
+use crate::{error::Result, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Reads the directory once, page by page, and does the due work of its partitions.
@@ -30,9 +30,6 @@ impl Worker {
             listed.extend(page.markers.keys().cloned());
             damaged += page.damaged;
             round.add_round(self.work_on_page(page.markers, &looks, due).await);
-            if self.outbox().guards.has_mutation(Mutation::FirstPageAlone) {
-                break;
-            }
         }
         // Forget the partitions that left the directory.
         let is_listed =
@@ -213,10 +210,7 @@ impl Worker {
         } else {
             visit.add_open_row(row.age);
         }
-        let is_forgotten =
-            is_waiting && self.outbox().guards.has_mutation(Mutation::SecondLookForgotten);
-        let is_due =
-            !is_forgotten && left.is_zero() || (!is_waiting && due == WorkSelectionByAge::All);
+        let is_due = left.is_zero() || (!is_waiting && due == WorkSelectionByAge::All);
         if !is_due {
             visit.revisit_after(left);
         }

@@ -15,7 +15,7 @@ use crate::{
     address::{RowAt, TableCase},
     entity::{CopyAndPrimaryFamily, EntityRows, TableEntity},
     error::Result,
-    guard::{Guard, Mutation},
+    guard::Guard,
     key::Family,
     maintain::rows::{derive_existing, read_primary, read_row},
     plan::{
@@ -174,10 +174,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
             match reading? {
                 // Equal ETags of copy and primary prove that neither was written since the first
                 // reading.
-                (suspect, Outcome::Wrong(now))
-                    if now == before
-                        || outbox.guards.has_mutation(Mutation::ChangedSuspectConfirmed) =>
-                {
+                (suspect, Outcome::Wrong(now)) if now == before => {
                     findings.push(finding_of_suspect(suspect, now, own));
                 }
                 (_, Outcome::Pending) => progress.counts.pending += 1,

@@ -11,7 +11,6 @@ use crate::{
     batch::{Condition, Operation},
     entity::TableEntity,
     error::Result,
-    guard::Mutation,
     maintain::rows::touch_primary,
     plan::{ListDelta, StoredAs},
     store::sealing::plan::OperationToSeal,
@@ -65,9 +64,7 @@ fn copy_operations<E: TableEntity>(
             operations
         }
         (Some(FindingKind::Stale), Some(copy), Some(found), _) => {
-            let is_blind = table.client.outbox().guards.has_mutation(Mutation::RepairUnconditional);
-            let seen = Condition::for_etag(found.etag().filter(|_| !is_blind));
-            let replace = Operation::replace(copy.row, seen);
+            let replace = Operation::replace(copy.row, Condition::for_etag(found.etag()));
             vec![OperationToSeal::new(replace, StoredAs::Entity(E::SCHEMA, copy.family))]
         }
         // Delete only the version of the copy for which a whole scan found no owner.

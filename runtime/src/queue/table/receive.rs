@@ -16,7 +16,7 @@ use crate::{
     batch::{Batch, Operation, Written},
     edm::Ticks,
     error::{Error, Result},
-    guard::{Guard, Mutation},
+    guard::Guard,
     queue::{
         Received,
         port::{check_duration, check_name},
@@ -50,9 +50,6 @@ impl TableQueue {
             if received.len() >= most {
                 break;
             }
-            if self.guards.has_mutation(Mutation::FirstShardAlone) && !shard.ends_with("_00") {
-                continue;
-            }
             match self.receive_from_shard(&shard, most - received.len(), visibility).await {
                 Ok(more) => received.extend(more),
                 // Messages of earlier shards are already taken, so the caller must get them.
@@ -84,10 +81,7 @@ impl TableQueue {
             }
             match self.take_messages(&found, visibility).await {
                 Ok(taken) => received.extend(taken),
-                Err(error)
-                    if error.lost_race()
-                        && !self.guards.has_mutation(Mutation::LostMessageEndsReceipt) =>
-                {
+                Err(error) if error.lost_race() => {
                     // Each message has two operations. Those before the failed one found their rows.
                     let lost = error.failed_index().unwrap_or(0) / 2;
                     let mut rest = found.split_off(lost.min(found.len()));
@@ -167,8 +161,7 @@ impl TableQueue {
         let hidden_ticks = duration_ticks(visibility);
         let (mut batch, mut taken) = (Batch::new(TABLE), Vec::new());
         for row in found {
-            let is_counted = !self.guards.has_mutation(Mutation::ReceiptNotCounted);
-            let dequeue_count = row.message.dequeue_count.saturating_add(is_counted.into());
+            let dequeue_count = row.message.dequeue_count.saturating_add(1);
             let message = TableQueueMessage { dequeue_count, ..row.message.clone() };
             let due = due_time_that_changes_row_key(&message, latest_due, &row.row_key);
             let visibility = Visibility { due, hidden_ticks, holder: &holder };
@@ -210,10 +203,6 @@ impl TableQueue {
             let Some(etag) = etag else { continue };
             let receipt = PopReceipt::encode(&message, &row_key, etag.to_string());
             let TableQueueMessage { id, body, dequeue_count, .. } = message;
-            let until = match self.guards.has_mutation(Mutation::ReceiptFromAnswer) {
-                true => Instant::now() + visibility,
-                false => until,
-            };
             received.push(Received::new(id, body, dequeue_count, until, receipt));
         }
         Ok(received)
@@ -246,7 +235,6 @@ impl TableQueue {
         let read = ReadRequest { table: TABLE, partition_key, row_key, select: None };
         let row = self.backend.read(read).await.map_err(|error: Error| error.in_table(TABLE))?;
         match row {
-            Some(row) if self.guards.has_mutation(Mutation::HolderNotCompared) => Ok(row.etag()),
             Some(row) if is_written_by_request(&row, holder)? => Ok(row.etag()),
             _ => Ok(None),
         }

@@ -26,7 +26,6 @@ use crate::{
     address::RowAt,
     entity::Stored,
     error::{BoxError, Error, Result},
-    guard::Mutation,
     outbox::{
         change_tokens::fill_tokens_of_change, commit::commit_keeping_claims,
         kept_claims::KeptClaims, registration::register_partitions,
@@ -326,12 +325,10 @@ impl Pipeline {
             let index = lost.index;
             let keys_are_taken = self.are_keys_taken(&lost, &rewrite.table);
             let (handled, requests) = (&mut self.handled, &mut self.report.requests);
-            let result =
-                match self.client.outbox().guards.has_mutation(Mutation::RacedRewriteIsDone) {
-                    true => Ok(()),
-                    false if keys_are_taken => rewrite.end_as_deleted(&lost),
-                    false => rewrite.change_entity_again(&lost, handled, requests).await,
-                };
+            let result = match keys_are_taken {
+                true => rewrite.end_as_deleted(&lost),
+                false => rewrite.change_entity_again(&lost, handled, requests).await,
+            };
             // The second attempt decides and replaces the failure of the first.
             self.report.failed.retain(|failure| failure.index != index);
             match result {
@@ -405,12 +402,7 @@ impl GroupWriter for ChangeWriter<'_> {
             }
             Err(error) => error,
         };
-        let guards = self.client.outbox().guards;
         if error.is_too_large() && group.rows() > 1 {
-            if guards.has_mutation(Mutation::SecondHalfForgotten) {
-                let [first, _] = group.split();
-                return Ok(GroupWriteOutcome::Rest(first));
-            }
             return Ok(GroupWriteOutcome::TooLarge(group));
         }
         if is_group_gone(self.client, &group, &error) {
@@ -438,10 +430,7 @@ impl GroupWriter for ChangeWriter<'_> {
                 return Ok(GroupWriteOutcome::Done);
             }
         }
-        match guards.has_mutation(Mutation::RestOfGroupForgotten) {
-            true => Ok(GroupWriteOutcome::Done),
-            false => Ok(GroupWriteOutcome::Rest(group)),
-        }
+        Ok(GroupWriteOutcome::Rest(group))
     }
 }
 

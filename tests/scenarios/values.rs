@@ -3,12 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use entable::{
-    Mutation, OutboxOptions, Verb,
+    OutboxOptions, Verb,
     backend::layer::{Recorder, Request},
     prelude::*,
 };
 
-use super::{Outcome, build, client_of, ensure};
+use super::{build, client_of};
 use crate::{
     fixture,
     hooked::Hooked,
@@ -42,9 +42,10 @@ fn framework_row(partition_key: &str, row_key: &str, entity_type: &str) -> Dynam
 }
 
 /// A writer that is late at a list writes what its entity says by then.
-pub(super) async fn a_late_list_follows_its_primary(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_late_list_follows_its_primary() {
     let world = fixture::World::new().await;
-    let writer = |options| client_of(&world, world.fault.clone(), options, None);
+    let writer = |options| client_of(&world, world.fault.clone(), options);
     let pupils = writer(OutboxOptions::default()).table::<Pupil>();
     pupils.create().await.unwrap();
     let leaving = writer(OutboxOptions::default().background(0)).table::<Pupil>();
@@ -55,12 +56,12 @@ pub(super) async fn a_late_list_follows_its_primary(mutation: Option<Mutation>) 
         leaving.delete_at(Pupil::primary().school("North").id(1)).await.unwrap();
         other.insert(&pupil(2)).await.unwrap().wait_for_copies().await.unwrap();
     });
-    let late = client_of(&world, store, OutboxOptions::default(), mutation);
+    let late = client_of(&world, store, OutboxOptions::default());
     drop(late.table::<Pupil>().insert(&pupil(1)).await.unwrap().wait_for_copies().await);
     late.wait_for_copies().await;
     let listed = pupils.keys(Pupil::by_town().town("Bern")).await.unwrap();
     let listed: Vec<_> = listed.iter().map(|at| at.row_key().to_owned()).collect();
-    ensure(listed == ["id_000002"], format!("the list has {listed:?}"))
+    assert!(listed == ["id_000002"], "the list has {listed:?}");
 }
 
 /// The row that a claim reserves under a value that nobody has.
@@ -78,7 +79,8 @@ fn reservation() -> DynamicEntity {
 }
 
 /// A reservation that changes while a worker settles it is read again.
-pub(super) async fn settling_goes_on_after_a_change(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn settling_goes_on_after_a_change() {
     let world = World::new().await;
     let rows = world.client.dynamic("Staff");
     let claim = framework_row("empid_Sales", &format!("~e1_{CLAIM}"), "entable.claim")
@@ -98,19 +100,18 @@ pub(super) async fn settling_goes_on_after_a_change(mutation: Option<Mutation>) 
         row.set("Name", "Somebody");
         changed.replace(&row).await.unwrap();
     });
-    let client = build(store, world.clock.clone(), OutboxOptions::default(), mutation);
+    let client = build(store, world.clock.clone(), OutboxOptions::default());
     client.worker().with::<Person>().drain().await.unwrap();
     assert_eq!(world.open().await, [""; 0], "the claim is settled");
-    ensure(world.reservation("b@a.com").await.is_none(), "the reservation stays for ever")
+    assert!(world.reservation("b@a.com").await.is_none(), "the reservation stays for ever");
 }
 
 /// A row that was an entity's own when it was read may be another entity's when it is taken over.
-pub(super) async fn a_row_is_taken_over_in_the_version_that_was_read(
-    mutation: Option<Mutation>,
-) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_row_is_taken_over_in_the_version_that_was_read() {
     let world = World::new().await;
     let leaving = OutboxOptions::default().background(0);
-    let leaving = build(world.fault.clone(), world.clock.clone(), leaving, None);
+    let leaving = build(world.fault.clone(), world.clock.clone(), leaving);
     let staff = leaving.table::<Person>();
     let mut one = world.staff.insert(&person(1, "b@a.com")).await.unwrap();
     one.wait_for_copies().await.unwrap();
@@ -126,37 +127,39 @@ pub(super) async fn a_row_is_taken_over_in_the_version_that_was_read(
         worker.drain().await.unwrap();
         others.insert(&person(2, "b@a.com")).await.unwrap().wait_for_copies().await.unwrap();
     });
-    let client = build(store, world.clock.clone(), OutboxOptions::default(), mutation);
+    let client = build(store, world.clock.clone(), OutboxOptions::default());
     one.email = "b@a.com".into();
     let second = client.table::<Person>().replace(&one).await;
     let is_refused = second.as_ref().is_err_and(Error::is_unique_violation);
-    ensure(is_refused, format!("two entities have the value: {:?}", second.map(drop)))
+    assert!(is_refused, "two entities have the value: {:?}", second.map(drop));
 }
 
 /// A writer that is at work keeps its claim, however often another client wants the value for the
 /// entity.
-pub(super) async fn a_claim_of_another_client_is_left_alone(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_claim_of_another_client_is_left_alone() {
     let world = World::new().await;
     let options = OutboxOptions::default();
-    let other = build(world.fault.clone(), world.clock.clone(), options.clone(), mutation);
+    let other = build(world.fault.clone(), world.clock.clone(), options.clone());
     let is_committed = |one: &entable::Operation| one.row().row_key() == "000001";
     let store = Hooked::before(world.fault.clone(), is_committed, async move {
         let one = other.table::<Person>().insert(&person(1, "b@a.com")).await;
         drop(one);
     });
-    let client = build(store, world.clock.clone(), options, None);
+    let client = build(store, world.clock.clone(), options);
     let written = client.table::<Person>().insert(&person(1, "b@a.com")).await;
-    ensure(written.is_ok(), format!("the claim was ended: {:?}", written.map(drop)))
+    assert!(written.is_ok(), "the claim was ended: {:?}", written.map(drop));
 }
 
 /// Of lists that are large, a worker writes some before it reads the others, each once.
-pub(super) async fn large_lists_are_held_a_few_at_a_time(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn large_lists_are_held_a_few_at_a_time() {
     const LISTS: u32 = 24;
     let in_town = |id: u32, town: u32| Pupil { town: format!("T{town}"), ..pupil(id) };
     let world = fixture::World::new().await;
     let recorder = Recorder::around(world.fault.clone());
     let options = || OutboxOptions::default();
-    let first = client_of(&world, world.fault.clone(), options(), None);
+    let first = client_of(&world, world.fault.clone(), options());
     let pupils = first.table::<Pupil>();
     pupils.create().await.unwrap();
     let rows = first.dynamic("Pupils");
@@ -173,13 +176,13 @@ pub(super) async fn large_lists_are_held_a_few_at_a_time(mutation: Option<Mutati
         }
         rows.replace(&list).await.unwrap();
     }
-    let leaving = client_of(&world, world.fault.clone(), options().background(0), None);
+    let leaving = client_of(&world, world.fault.clone(), options().background(0));
     // Three pupils for each list, in turn: each list is written once all the same.
     for number in 0..3 * LISTS {
         let pupil = in_town(LISTS + number, number % LISTS);
         leaving.table::<Pupil>().insert(&pupil).await.unwrap();
     }
-    let worker = client_of(&world, recorder.clone(), options(), mutation).worker().with::<Pupil>();
+    let worker = client_of(&world, recorder.clone(), options()).worker().with::<Pupil>();
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.applied, stats.open), ((3 * LISTS).into(), 0));
     let (mut read, mut written, mut most) = (0, 0, 0);
@@ -194,7 +197,7 @@ pub(super) async fn large_lists_are_held_a_few_at_a_time(mutation: Option<Mutati
         most = most.max(read - written);
     }
     assert_eq!((read, written), (LISTS, LISTS));
-    ensure(most <= 12, format!("{most} lists were held together"))
+    assert!(most <= 12, "{most} lists were held together");
 }
 
 /// A teacher beside the pupils of a school, with a copy in another partition. Its open work comes first.
@@ -215,7 +218,7 @@ struct Teacher {
 async fn a_type_that_becomes_known_while_a_worker_is_at_work_loses_no_entry() {
     let world = fixture::World::new().await;
     let options = || OutboxOptions::default();
-    let leaving = client_of(&world, world.fault.clone(), options().background(0), None);
+    let leaving = client_of(&world, world.fault.clone(), options().background(0));
     leaving.table::<Pupil>().create().await.unwrap();
     for id in 0..20 {
         leaving.table::<Pupil>().insert(&pupil(id)).await.unwrap();
@@ -229,7 +232,7 @@ async fn a_type_that_becomes_known_while_a_worker_is_at_work_loses_no_entry() {
     let store = Hooked::before(world.fault.clone(), is_copy, async move {
         drop(program.get().unwrap().table::<Pupil>());
     });
-    let client = opened.get_or_init(|| client_of(&world, store, options(), None));
+    let client = opened.get_or_init(|| client_of(&world, store, options()));
     let stats = client.worker().with::<Teacher>().drain().await.unwrap();
     assert_eq!((stats.open, stats.unknown, stats.poisoned), (0, 0, 0), "{stats:?}");
     let in_bern = client.table::<Pupil>().keys(Pupil::by_town().town("Bern")).await.unwrap();

@@ -1,12 +1,12 @@
 //! Scenarios of plans: which rows a transaction writes, in which order, and under which conditions.
 
 use entable::{
-    Mutation, OutboxOptions,
+    OutboxOptions,
     backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
 
-use super::{Outcome, client_of, ensure};
+use super::client_of;
 use crate::{
     fixture::{World, employee},
     hooked::Hooked,
@@ -33,9 +33,9 @@ pub(super) fn desk(id: u32, phone: &str) -> Desk {
     Desk { office: "Kiel".into(), id, phone: phone.into(), room: "A".into(), note: "first".into() }
 }
 
-/// The desks of the client whose code is mutated.
-pub(super) async fn desks(world: &World, mutation: Option<Mutation>) -> Table<Desk> {
-    let client = client_of(world, world.fault.clone(), OutboxOptions::default(), mutation);
+/// The desks of a client that leaves remote copies to workers.
+pub(super) async fn desks(world: &World) -> Table<Desk> {
+    let client = client_of(world, world.fault.clone(), OutboxOptions::default());
     let desks = client.table::<Desk>();
     drop(desks.create().await);
     desks
@@ -50,86 +50,91 @@ async fn stored(desks: &Table<Desk>, id: u32) -> Stored<Desk> {
 }
 
 /// An entity that exists is reported as that, not as the holder of its own values.
-pub(super) async fn an_existing_entity_is_told_from_a_taken_key(
-    mutation: Option<Mutation>,
-) -> Outcome {
-    let desks = desks(&World::new().await, mutation).await;
+#[tokio::test(start_paused = true)]
+async fn an_existing_entity_is_told_from_a_taken_key() {
+    let desks = desks(&World::new().await).await;
     desks.insert(&desk(1, "11")).await.unwrap();
     let error = desks.insert(&desk(1, "11")).await.unwrap_err();
     let is_told = error.code() == Some("EntityAlreadyExists") && !error.is_unique_violation();
-    ensure(is_told, error.to_string())
+    assert!(is_told, "{error}");
 }
 
 /// A unique value of the partition has one holder.
-pub(super) async fn a_local_value_has_one_holder(mutation: Option<Mutation>) -> Outcome {
-    let desks = desks(&World::new().await, mutation).await;
+#[tokio::test(start_paused = true)]
+async fn a_local_value_has_one_holder() {
+    let desks = desks(&World::new().await).await;
     desks.insert(&desk(1, "11")).await.unwrap();
     let second = desks.insert(&desk(2, "11")).await;
-    ensure(second.is_err_and(|error| error.is_unique_violation()), "two desks have the phone")
+    assert!(second.is_err_and(|error| error.is_unique_violation()), "two desks have the phone");
 }
 
 /// Nothing is found under a key that an entity left.
-pub(super) async fn a_key_that_was_left_finds_nothing(mutation: Option<Mutation>) -> Outcome {
-    let desks = desks(&World::new().await, mutation).await;
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_left_finds_nothing() {
+    let desks = desks(&World::new().await).await;
     let mut one = desks.insert(&desk(1, "11")).await.unwrap();
     one.phone = "12".into();
     desks.replace(&one).await.unwrap();
     assert!(with_phone(&desks, "12").await.is_some());
-    ensure(with_phone(&desks, "11").await.is_none(), "the old copy is there")
+    assert!(with_phone(&desks, "11").await.is_none(), "the old copy is there");
 }
 
 /// A copy has the content of its entity.
-pub(super) async fn a_copy_follows_its_entity(mutation: Option<Mutation>) -> Outcome {
-    let desks = desks(&World::new().await, mutation).await;
+#[tokio::test(start_paused = true)]
+async fn a_copy_follows_its_entity() {
+    let desks = desks(&World::new().await).await;
     let mut one = desks.insert(&desk(1, "11")).await.unwrap();
     one.note = "second".into();
     desks.replace(&one).await.unwrap();
     let note = with_phone(&desks, "11").await.unwrap().note.clone();
-    ensure(note == "second", format!("the copy says {note}"))
+    assert!(note == "second", "the copy says {note}");
 }
 
 /// Two entities exchange a unique value in one transaction.
-pub(super) async fn two_entities_exchange_a_value(mutation: Option<Mutation>) -> Outcome {
-    let desks = desks(&World::new().await, mutation).await;
+#[tokio::test(start_paused = true)]
+async fn two_entities_exchange_a_value() {
+    let desks = desks(&World::new().await).await;
     let mut one = desks.insert(&desk(1, "11")).await.unwrap();
     let mut two = desks.insert(&desk(2, "12")).await.unwrap();
     (one.phone, two.phone) = ("12".into(), "11".into());
     let mut egt = desks.transaction();
     egt.replace(&one).unwrap().replace(&two).unwrap();
-    let exchanged = egt.commit().await;
-    exchanged.map_err(|error| error.to_string())?;
+    egt.commit().await.unwrap();
     let holder = with_phone(&desks, "11").await.map(|desk| desk.id);
-    ensure(holder == Some(2), format!("the phone is that of {holder:?}"))
+    assert_eq!(holder, Some(2), "the phone is that of {holder:?}");
 }
 
 /// A list has the entities that derive it.
-pub(super) async fn a_list_loses_who_left(mutation: Option<Mutation>) -> Outcome {
-    let desks = desks(&World::new().await, mutation).await;
+#[tokio::test(start_paused = true)]
+async fn a_list_loses_who_left() {
+    let desks = desks(&World::new().await).await;
     let mut one = desks.insert(&desk(1, "11")).await.unwrap();
     desks.insert(&desk(2, "12")).await.unwrap();
     one.room = "B".into();
     desks.replace(&one).await.unwrap();
     let room = desks.keys(Desk::by_room().office("Kiel").room("A")).await.unwrap();
-    ensure(room.len() == 1, format!("the room has {room:?}"))
+    assert_eq!(room.len(), 1, "the room has {room:?}");
 }
 
 /// The second of two writers that read one version is refused.
-pub(super) async fn a_version_is_replaced_once(mutation: Option<Mutation>) -> Outcome {
-    let desks = desks(&World::new().await, mutation).await;
+#[tokio::test(start_paused = true)]
+async fn a_version_is_replaced_once() {
+    let desks = desks(&World::new().await).await;
     desks.insert(&desk(1, "11")).await.unwrap();
     let (mut first, mut second) = (stored(&desks, 1).await, stored(&desks, 1).await);
     first.note = "first writer".into();
     second.note = "second writer".into();
     desks.replace(&first).await.unwrap();
     let late = desks.replace(&second).await;
-    ensure(late.is_err_and(|error| error.is_precondition_failed()), "an update is lost")
+    assert!(late.is_err_and(|error| error.is_precondition_failed()), "an update is lost");
 }
 
 /// The copy under a remote key that an entity left goes.
-pub(super) async fn a_remote_copy_that_was_left_goes(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_remote_copy_that_was_left_goes() {
     let world = World::left_to_workers().await;
     let options = OutboxOptions::default().background(0);
-    let client = client_of(&world, world.fault.clone(), options, mutation);
+    let client = client_of(&world, world.fault.clone(), options);
     let staff = client.table::<crate::fixture::Employee>();
     let mut one = staff.insert(&employee(1)).await.unwrap();
     world.client.worker().drain().await.unwrap();
@@ -140,23 +145,25 @@ pub(super) async fn a_remote_copy_that_was_left_goes(mutation: Option<Mutation>)
         world.later(OutboxOptions::WRITE_DEADLINE);
     }
     let old = world.rows("Staff", "email_jones1@contoso.com").await;
-    ensure(old.is_empty(), format!("the old copy stays: {old:?}"))
+    assert!(old.is_empty(), "the old copy stays: {old:?}");
 }
 
 /// One change that fails does not keep the others of its bulk group from being written.
-pub(super) async fn the_rest_of_a_bulk_group_is_written(mutation: Option<Mutation>) -> Outcome {
-    let desks = desks(&World::new().await, mutation).await;
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_bulk_group_is_written() {
+    let desks = desks(&World::new().await).await;
     desks.insert(&desk(2, "22")).await.unwrap();
     let all = [desk(1, "11"), desk(2, "12"), desk(3, "13")];
     let report = desks.bulk().insert_all(&all).await.unwrap();
     let counts = (report.done, report.failed.len());
-    ensure(counts == (2, 1), format!("{counts:?} are done and failed"))
+    assert_eq!(counts, (2, 1), "{counts:?} are done and failed");
 }
 
 /// A bulk group that the store finds too large is written in two halves.
-pub(super) async fn both_halves_of_a_bulk_group_are_written(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn both_halves_of_a_bulk_group_are_written() {
     let world = World::new().await;
-    let desks = desks(&world, mutation).await;
+    let desks = desks(&world).await;
     let large = Error::new(ErrorKind::TooLarge, "the request is too large");
     world.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(large));
     let all: Vec<_> = (1..=4).map(|id| desk(id, &id.to_string())).collect();
@@ -167,22 +174,23 @@ pub(super) async fn both_halves_of_a_bulk_group_are_written(mutation: Option<Mut
         let at = Desk::primary().office("Kiel").id(id);
         there += u32::from(desks.get(at).await.unwrap().is_some());
     }
-    ensure((report.done, there) == (4, 4), format!("{there} of {} are there", report.done))
+    assert_eq!((report.done, there), (4, 4), "{there} of {} are there", report.done);
 }
 
 /// An entity that another writer changed while it was rewritten is rewritten from its new version.
-pub(super) async fn a_rewrite_that_lost_a_race_is_repeated(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_rewrite_that_lost_a_race_is_repeated() {
     let world = World::new().await;
-    let plain = desks(&world, None).await;
-    plain.insert(&desk(1, "11")).await.unwrap();
-    let other = plain.clone();
+    let direct = desks(&world).await;
+    direct.insert(&desk(1, "11")).await.unwrap();
+    let other = direct.clone();
     let is_written = |one: &entable::Operation| one.row().row_key() == "desk_000001";
     let store = Hooked::before(world.fault.clone(), is_written, async move {
         let mut one = stored(&other, 1).await;
         one.room = "B".into();
         other.replace(&one).await.unwrap();
     });
-    let client = client_of(&world, store, OutboxOptions::default(), mutation);
+    let client = client_of(&world, store, OutboxOptions::default());
     let desks = client.table::<Desk>();
     let query = desks.query(Desk::primary().office("Kiel"));
     let change = |desk: &mut Desk| {
@@ -191,6 +199,6 @@ pub(super) async fn a_rewrite_that_lost_a_race_is_repeated(mutation: Option<Muta
     };
     let report = desks.bulk().update_all(query, change).await.unwrap();
     assert_eq!(report.done, 1, "{report:?}");
-    let one = stored(&plain, 1).await;
-    ensure((&*one.note, &*one.room) == ("second", "B"), format!("{one:?}"))
+    let one = stored(&direct, 1).await;
+    assert_eq!((&*one.note, &*one.room), ("second", "B"), "{one:?}");
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use entable::{Condition, Mutation, OutboxOptions, Verb, maintain::FindingKind};
+use entable::{Condition, OutboxOptions, Verb, maintain::FindingKind};
 
 use super::{
-    Outcome, client_of, ensure,
+    client_of,
     plans::{Desk, desk, desks, with_phone},
 };
 use crate::{
@@ -14,10 +14,11 @@ use crate::{
 };
 
 /// A repair of more suspects of one partition than a transaction has room for repairs all of them.
-pub(super) async fn a_repair_of_many_suspects_repairs_all(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_repair_of_many_suspects_repairs_all() {
     const SUSPECTS: u32 = 150;
     let world = World::new().await;
-    let client = client_of(&world, world.fault.clone(), OutboxOptions::default(), mutation);
+    let client = client_of(&world, world.fault.clone(), OutboxOptions::default());
     let staff = client.table::<Employee>();
     for id in 1..=SUSPECTS {
         staff.insert(&employee(id)).await.unwrap().wait_for_copies().await.unwrap();
@@ -33,11 +34,12 @@ pub(super) async fn a_repair_of_many_suspects_repairs_all(mutation: Option<Mutat
         let rows = world.rows("Staff", &format!("email_jones{id}@contoso.com")).await;
         missing += u32::from(rows.is_empty());
     }
-    ensure(missing == 0, format!("{missing} copies are still missing"))
+    assert_eq!(missing, 0, "{missing} copies are still missing");
 }
 
 /// A suspect that changes while a check waits for its second reading is no finding.
-pub(super) async fn a_suspect_that_changes_is_no_finding(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_suspect_that_changes_is_no_finding() {
     let world = World::new().await;
     world.staff.insert(&employee(1)).await.unwrap().wait_for_copies().await.unwrap();
     let names = world.client.dynamic("StaffByName");
@@ -47,58 +49,58 @@ pub(super) async fn a_suspect_that_changes_is_no_finding(mutation: Option<Mutati
         names.replace(&copy).await.unwrap();
     };
     age(99).await;
-    let client = client_of(&world, world.fault.clone(), OutboxOptions::default(), mutation);
+    let client = client_of(&world, world.fault.clone(), OutboxOptions::default());
     let staff = client.table::<Employee>();
     let check = tokio::spawn(async move { staff.check().await.unwrap() });
     tokio::time::sleep(Duration::from_secs(1)).await;
     age(98).await;
     let report = check.await.unwrap();
     assert_eq!(report.progress.suspects, 1);
-    ensure(report.is_clean(), format!("{:?}", report.findings))
+    assert!(report.is_clean(), "{:?}", report.findings);
 }
 
 /// A copy that its entity's writer changes while it is repaired keeps what the writer wrote.
-pub(super) async fn a_repair_leaves_what_a_writer_changed(mutation: Option<Mutation>) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_repair_leaves_what_a_writer_changed() {
     let world = World::new().await;
-    let plain = desks(&world, None).await;
-    let mut one = plain.insert(&desk(1, "11")).await.unwrap();
+    let direct = desks(&world).await;
+    let mut one = direct.insert(&desk(1, "11")).await.unwrap();
     let rows = world.client.dynamic("Desks");
     let mut copy = rows.get("Kiel", "phone_11").await.unwrap().unwrap();
     copy.set("Note", "damaged");
     rows.replace(&copy).await.unwrap();
     let is_repair = |one: &entable::Operation| one.row().row_key() == "phone_11";
-    let writer = plain.clone();
+    let writer = direct.clone();
     let store = Hooked::before(world.fault.clone(), is_repair, async move {
         one.note = "second".into();
         writer.replace(&one).await.unwrap();
     });
-    let client = client_of(&world, store, OutboxOptions::default(), mutation);
+    let client = client_of(&world, store, OutboxOptions::default());
     let report = client.table::<Desk>().check().await.unwrap();
     assert_eq!(report.findings.first().map(|finding| finding.kind), Some(FindingKind::Stale));
     report.repair().await.unwrap();
-    let note = with_phone(&plain, "11").await.unwrap().note.clone();
-    ensure(note == "second", format!("the copy says {note}"))
+    let note = with_phone(&direct, "11").await.unwrap().note.clone();
+    assert!(note == "second", "the copy says {note}");
 }
 
 /// A rebuild makes no copy for a version of an entity that is gone by then.
-pub(super) async fn a_rebuild_holds_entities_to_their_version(
-    mutation: Option<Mutation>,
-) -> Outcome {
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_holds_entities_to_their_version() {
     let world = World::new().await;
-    let plain = desks(&world, None).await;
-    let mut one = plain.insert(&desk(1, "11")).await.unwrap();
+    let direct = desks(&world).await;
+    let mut one = direct.insert(&desk(1, "11")).await.unwrap();
     let rows = world.client.dynamic("Desks");
     rows.delete("Kiel", "phone_11", Condition::Any).await.unwrap();
     let is_rebuilt =
         |one: &entable::Operation| one.row().row_key() == "phone_11" && one.verb() == Verb::Insert;
-    let writer = plain.clone();
+    let writer = direct.clone();
     let store = Hooked::before(world.fault.clone(), is_rebuilt, async move {
         one.phone = "12".into();
         writer.replace(&one).await.unwrap();
     });
-    let client = client_of(&world, store, OutboxOptions::default(), mutation);
+    let client = client_of(&world, store, OutboxOptions::default());
     client.table::<Desk>().rebuild(Desk::by_phone()).await.unwrap();
-    assert!(with_phone(&plain, "12").await.is_some());
+    assert!(with_phone(&direct, "12").await.is_some());
     let old = rows.get("Kiel", "phone_11").await.unwrap();
-    ensure(old.is_none(), "a copy under the old key is there")
+    assert!(old.is_none(), "a copy under the old key is there");
 }
