@@ -410,7 +410,7 @@ fn notes_name_what_grows_and_what_is_copied_unless_the_type_allows_it() {
         "All primaries are in one partition, `all`",
         "List `Everything` grows with every entity of a partition, ",
         "List `Everywhere` grows with every entity, ",
-        "Index `OfKind` holds `Photo`, `Body0`, so that each write of the entity sends long values twice",
+        "Index `OfKind` holds `Photo`, `Body`, so that each write of the entity sends long values twice",
         "Index `OfBytes` holds `Photo` and is written again with each change of the bytes",
     ];
     let (noted, silenced) =
