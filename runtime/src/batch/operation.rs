@@ -5,7 +5,7 @@ use crate::{
     row::{ETag, Row, json_text_length},
 };
 
-/// The kind of an operation.
+/// What an operation does to a row, and whether the row has to exist before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Inserts the row. Fails if it exists.

@@ -160,7 +160,7 @@ async fn derived_copy(
     Ok(Some(DerivedCopy { primary, kinds, copy: copy.row, version }))
 }
 
-/// The state of a claim.
+/// Whether the transaction that a claim row reserves unique keys for may still be committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimState {
     /// The transaction of the claim may still be committed.
