@@ -201,6 +201,27 @@ async fn dated_tables() {
     let path = |hours: i64| {
         Visit::primary().at_between(START..START + time::Duration::hours(hours)).page("home")
     };
+    // A query stops in the table where it has taken enough: eight tables were read together.
+    let take = |query: Query<Visit>, most| query.take(most);
+    for (hours, most) in [(3, 1), (20, 2), (20, 3), (20, 16), (20, 17), (40, 39), (40, 100)] {
+        let found = u64::try_from(hours).unwrap() * 2;
+        let items = take(visits.query(path(hours)), most).collect().await.unwrap();
+        assert_eq!(items.len() as u64, most.min(found));
+        let pattern = Pattern::partition_scan(
+            &format!("take {most} of {hours} tables"),
+            take(patterns::query(path(hours)), most),
+        );
+        let pattern = pattern.rows(found);
+        store.compare_pattern(if hours > 32 { pattern.tables(40) } else { pattern }).await;
+    }
+    let pages = |query: Query<Hit>| query.page_size(1).take(3);
+    let hours = || Hit::primary().at_between(START..START + time::Duration::hours(3)).page("home");
+    assert_eq!(pages(hits.query(hours())).collect().await.unwrap().len(), 3);
+    store.compare("take of pages", pages(patterns::query(hours())), 6).await;
+    let counted = take(visits.query(path(20)), 9).count().await.unwrap();
+    assert_eq!(counted, 9);
+    let question = patterns::count(take(patterns::query(path(20)), 9));
+    store.compare("count of some", question, 40).await;
     // A window of more than 32 tables lists them first.
     assert_eq!(visits.query(path(10_000)).collect().await.unwrap().len(), 80);
     let pattern = Pattern::partition_scan("a year", patterns::query(path(10_000)));

@@ -24,7 +24,7 @@ use entable::{
         PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
         memory::InMemory, path::Path,
     },
-    patterns::{Pattern, Question},
+    patterns::{Pattern, Per, Plan, Question},
     row::Row,
 };
 use futures_util::stream::BoxStream;
@@ -193,6 +193,20 @@ impl Store {
             ));
             self.wrong.extend(sent.iter().map(|request| format!("    {request}")));
         }
+        self.compare_simulation(pattern).await;
         self.begun = Instant::now();
+    }
+
+    /// Compares the requests that a simulation sends for the pattern with those that it predicts.
+    async fn compare_simulation(&mut self, pattern: Pattern) {
+        let plan = Plan::of_patterns("one", &[pattern.at((5, Per::s)).over(3)]);
+        let simulation = plan.simulate(1, Duration::from_secs(1)).await.unwrap();
+        let calls = &simulation.calls[0];
+        assert_eq!(calls.calls, 5);
+        let (predicted, simulated) = (5 * calls.predicted_requests, calls.requests);
+        if calls.refused == 0 && predicted != simulated {
+            let pattern = &calls.pattern;
+            self.wrong.push(format!("{pattern}: predicted {predicted}, simulated {simulated}"));
+        }
     }
 }

@@ -164,6 +164,7 @@ fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: Access) -> Q
         calls: vec![Call { function: verb, schema: Some(schema), family }],
         compared: Vec::new(),
         work: Work::Point { parts: u64::try_from(parts).unwrap_or(1) },
+        write: None,
     }
 }
 
@@ -212,6 +213,10 @@ impl<E, T> From<Query<E, T>> for Question {
             filter.and_then(|filter| request.check_options(&filter)).err()
         });
         let call = Call { function: "query", schema: request.schema, family };
+        let primaries = request
+            .schema
+            .filter(|_| reads_each)
+            .and_then(|schema| Some(PartitionUse::of_family(schema, schema.primary().ok()?)));
         let rows_per_item = request.item_rows().map_or(1, |parts| u64::from(parts.rows_per_item()));
         Self {
             verb: if reads_each { "query of a list" } else { "query" },
@@ -234,10 +239,12 @@ impl<E, T> From<Query<E, T>> for Question {
                 tables,
                 lists_tables,
                 reads_each,
+                primaries,
                 is_in_blob: blob.is_some(),
                 counts_ids: false,
                 tables_at_once: TABLES_IN_FLIGHT,
             }),
+            write: None,
         }
     }
 }

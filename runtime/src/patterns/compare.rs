@@ -1,8 +1,7 @@
 //! Puts two designs for the same questions side by side.
 
 use super::{
-    figures::number,
-    markdown::push_table,
+    markdown::{number, push_table},
     plan::{Plan, PlannedCall},
 };
 use crate::store::usage::Prices;

@@ -1,7 +1,8 @@
 //! Writes a plan as Markdown.
 
 use super::{
-    markdown::{percent, push_table},
+    hot::HotPartition,
+    markdown::{number, percent, push_table},
     plan::{MONTH, Plan, PlannedCall},
     question::Requests,
 };
@@ -67,6 +68,7 @@ impl Plan {
         let mut parts = vec![self.calls_part(prices), self.load_part(prices)];
         if !self.stored.is_empty() {
             parts.push(self.storage_part());
+            parts.push(self.growth_part(prices));
         }
         if let Some(last) = parts.last_mut() {
             last.about.push(ABOUT.to_owned());
@@ -109,8 +111,7 @@ impl Plan {
         heads.extend(prices.map(|_| "price of a month"));
         let rows = FACTORS.map(|(name, factor)| {
             let plan = self.times(factor);
-            let hottest =
-                plan.partition_loads().values().fold(0.0_f64, |most, load| most.max(load.total()));
+            let hottest = plan.hottest_load();
             let mut cells = vec![
                 format!("{name} times"),
                 number(plan.requests_per_second()),
@@ -128,22 +129,20 @@ impl Plan {
              targets for Table storage\", Azure Storage documentation, read on 2026-11-27). A pattern without \
              `over` counts for one partition."
         );
-        let hot = self.hot_partitions().into_iter().map(|hot| {
-            format!(
-                "`{}` of `{}` gets {} entities/s in one partition and needs {} partitions: {}.",
-                hot.partition_key,
-                hot.table,
-                number(hot.entities_per_second),
-                hot.partitions_needed,
-                hot.cure
-            )
-        });
+        let hot = self.hot_partitions();
+        let limit = self.times_until_limit();
+        let about = match limit.is_finite() {
+            true => {
+                format!("{targets} The first of them is met at {} times the load.", number(limit))
+            }
+            false => targets,
+        };
         PlanPart {
             title: "Load",
             heads,
             rows: rows.to_vec(),
-            about: vec![targets],
-            hot: hot.collect(),
+            about: vec![about],
+            hot: hot.iter().map(HotPartition::words).collect(),
         }
     }
 
@@ -183,14 +182,4 @@ fn cells_of_call(call: &PlannedCall) -> Vec<String> {
         number(call.per_second),
         number(call.requests_per_second()),
     ]
-}
-
-/// Returns a number with as many decimals as its size asks for.
-pub(super) fn number(value: f64) -> String {
-    match value {
-        _ if value.fract() == 0.0 && value < 1e15 => format!("{value:.0}"),
-        _ if value >= 100.0 => format!("{value:.0}"),
-        _ if value >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.6}"),
-    }
 }

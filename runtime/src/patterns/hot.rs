@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::{
+    markdown::number,
     plan::{Plan, float},
     question::{PartitionShape, PartitionUse},
+    steps::RequestKind,
 };
 use crate::limits::PARTITION_ENTITIES_PER_SECOND;
 
 /// Partitions that get more entities in a second than the service says that one takes,
 /// [`PARTITION_ENTITIES_PER_SECOND`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct HotPartition {
     /// The table.
@@ -23,6 +27,20 @@ pub struct HotPartition {
     pub partitions_needed: u64,
     /// The advice of the design guide.
     pub cure: String,
+}
+
+impl HotPartition {
+    /// Returns the partition, its load and its cure as a sentence. Keys and tables are in backquotes.
+    pub(super) fn words(&self) -> String {
+        format!(
+            "`{}` of `{}` gets {} entities/s in one partition and needs {} partitions: {}.",
+            self.partition_key,
+            self.table,
+            number(self.entities_per_second),
+            self.partitions_needed,
+            self.cure
+        )
+    }
 }
 
 /// The load of the partition that gets the most of it.
@@ -44,21 +62,37 @@ impl Plan {
     pub(super) fn partition_loads(&self) -> BTreeMap<&PartitionUse, PartitionLoad> {
         let mut loads: BTreeMap<&PartitionUse, PartitionLoad> = BTreeMap::new();
         for call in &self.calls {
-            let rate = call.per_second / float(call.partitions.max(1));
-            let load = loads.entry(&call.partition).or_default();
-            let entities = float(call.requests.rows) * rate;
-            if call.class == "Write" {
-                load.writes += entities;
-            } else {
-                load.reads += entities;
-            }
-            // A bulk load writes a row elsewhere for each of its entities.
-            let writes = float(call.requests.entities.max(1)) * rate;
-            for partition in &call.elsewhere {
-                loads.entry(partition).or_default().writes += writes;
+            for step in &call.steps {
+                let Some(partition) = &step.partition else { continue };
+                let partitions = float(call.partitions.max(1)) * float(step.spread.max(1));
+                let entities = float(step.entities) * call.per_second / partitions;
+                let load = loads.entry(partition).or_default();
+                match step.kind {
+                    RequestKind::Write => load.writes += entities,
+                    _ => load.reads += entities,
+                }
             }
         }
         loads
+    }
+
+    /// Returns the entities that are read and written in a second in the partition with the most load.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// entable::access_patterns! {
+    ///     STAFF;
+    ///     "everybody" partition_scan query(Employee::primary().department("Sales")) rows 50 at 8/s over 4;
+    ///     "change" write update::<Employee>() at 40/s over 4;
+    /// }
+    /// // An update reads the entity and writes it.
+    /// assert_eq!(STAFF.plan().hottest_load(), 100.0 + 20.0);
+    /// ```
+    pub fn hottest_load(&self) -> f64 {
+        self.partition_loads().values().fold(0.0, |most, load| load.total().max(most))
     }
 
     /// Returns the partitions that get more load than one takes, with the cure of the design guide. A pattern

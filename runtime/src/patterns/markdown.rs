@@ -1,4 +1,4 @@
-//! Writes what reports and plans have in common: tables in Markdown, and shares.
+//! Writes what reports and plans have in common: tables in Markdown, numbers and shares.
 
 /// Adds a table in Markdown. The cells are written as they are.
 pub(crate) fn push_table(
@@ -15,4 +15,14 @@ pub(crate) fn push_table(
 /// Returns a share as a percentage, such as `60.0 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
+}
+
+/// Returns a number with as many decimals as its size asks for.
+pub(crate) fn number(value: f64) -> String {
+    match value {
+        _ if value.fract() == 0.0 && value < 1e15 => format!("{value:.0}"),
+        _ if value >= 100.0 => format!("{value:.0}"),
+        _ if value >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.6}"),
+    }
 }

@@ -1,6 +1,9 @@
 //! A pattern: a question with its name, what it may cost, and how often it is asked.
 
-use super::question::{Question, Requests};
+use super::{
+    question::{Question, Requests},
+    steps::Step,
+};
 use crate::access::CostClass;
 
 /// A question of a program: its name, the cost class that it claims, and its load. The macro
@@ -210,6 +213,10 @@ impl Pattern {
 
     pub(crate) fn cost(&self) -> Requests {
         self.question.requests(self.rows, self.tables, self.partitions)
+    }
+
+    pub(super) fn steps(&self) -> Vec<Step> {
+        self.question.steps(self.rows, self.tables, self.partitions)
     }
 
     /// Returns what does not hold, in words; `None` if all that the pattern claims holds.

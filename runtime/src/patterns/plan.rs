@@ -2,22 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    pattern::Pattern,
-    question::{PartitionUse, Requests},
-    row_size::estimate_row_bytes,
-};
+use super::{pattern::Pattern, question::Requests, row_size::estimate_row_bytes, steps::Step};
 use crate::{
     entity::{Schema, TableEntity},
     error::{Error, ErrorKind, Result},
-    limits::ACCOUNT_REQUESTS_PER_SECOND,
+    limits::{ACCOUNT_REQUESTS_PER_SECOND, PARTITION_ENTITIES_PER_SECOND},
     maintain::PartitionReport,
     store::usage::Prices,
 };
 
 /// Seconds of a month of 30 days.
 pub(super) const MONTH: f64 = 2_592_000.0;
-const GIB: f64 = 1_073_741_824.0;
 /// The version of the JSON text.
 const FORMAT: u32 = 1;
 
@@ -55,14 +50,14 @@ pub(super) struct PlannedCall {
     pub(super) verb: String,
     /// The cost class of a read, `Write` of a write.
     pub(super) class: String,
-    pub(super) partition: PartitionUse,
-    pub(super) elsewhere: Vec<PartitionUse>,
     pub(super) follows: bool,
     pub(super) per_second: f64,
     /// The number of partitions that share the load.
     pub(super) partitions: u64,
     /// The requests of one call.
     pub(super) requests: Requests,
+    /// The same requests, with the partitions that they read and write.
+    pub(super) steps: Vec<Step>,
 }
 
 /// The rows of a type or a table.
@@ -82,12 +77,11 @@ impl PlannedCall {
             name: pattern.name.clone(),
             verb: question.verb.to_owned(),
             class: question.class().map_or_else(|| "Write".to_owned(), |class| class.to_string()),
-            partition: question.partition.clone(),
-            elsewhere: question.elsewhere.clone(),
             follows: question.follows,
             per_second: pattern.per_second,
             partitions: pattern.partitions,
             requests: pattern.cost(),
+            steps: pattern.steps(),
         }
     }
 
@@ -119,7 +113,20 @@ impl Plan {
         &self.name
     }
 
-    pub(super) fn of_patterns(name: &str, patterns: &[Pattern]) -> Self {
+    /// Returns the plan of some patterns, under a name for its headings.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// use entable::patterns::{self, Pattern, Per, Plan};
+    ///
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// let hires = [2, 20].map(|rate| Pattern::write("hire", patterns::insert::<Employee>()).at((rate, Per::s)));
+    /// let plans = hires.map(|hire| Plan::of_patterns("Staff", &[hire]));
+    /// assert_eq!(plans.map(|plan| plan.requests_per_second()), [2.0, 20.0]);
+    /// ```
+    pub fn of_patterns(name: &str, patterns: &[Pattern]) -> Self {
         Self {
             format: FORMAT,
             name: name.to_owned(),
@@ -235,6 +242,26 @@ impl Plan {
         self.requests_per_second() / f64::from(ACCOUNT_REQUESTS_PER_SECOND)
     }
 
+    /// Returns how many times the load may grow until the account or a partition has as much of it as the service
+    /// says that it takes. It is below 1 if the load is too much already, and infinite without a load.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// entable::access_patterns! {
+    ///     STAFF;
+    ///     "hire" write insert::<Employee>() at 500/s over 40;
+    /// }
+    /// // 20,000 requests a second for an account; a partition gets 12.5 of 2,000 entities a second.
+    /// assert_eq!(STAFF.plan().times_until_limit(), 40.0);
+    /// ```
+    pub fn times_until_limit(&self) -> f64 {
+        let hottest = self.hottest_load() / f64::from(PARTITION_ENTITIES_PER_SECOND);
+        1.0 / self.account_share().max(hottest)
+    }
+
     /// Returns the bytes that are stored.
     pub fn stored_bytes(&self) -> u64 {
         self.stored.iter().fold(0, |sum, stored| sum.saturating_add(stored.bytes))
@@ -243,7 +270,7 @@ impl Plan {
     /// Returns the price of a month of 30 days: requests and storage.
     pub fn price_per_month(&self, prices: &Prices) -> f64 {
         let requests: f64 = self.calls.iter().map(|call| call.price_per_month(prices)).sum();
-        requests + float(self.stored_bytes()) / GIB * prices.of_storage()
+        requests + prices.of_stored_bytes(float(self.stored_bytes()))
     }
 
     /// Returns the plan as JSON, for the command `entable plan`.

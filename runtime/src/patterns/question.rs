@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     bulk_cost::BulkWork,
-    write_cost::{CostModel, WriteVerb, write_cost},
+    write_cost::{CostModel, WriteVerb, changes_copy, cost_of_change, is_in_keys, write_cost},
 };
 use crate::{
     access::CostClass,
-    entity::Schema,
+    entity::{Column, Schema},
     error::{Error, ErrorKind},
     key::{Family, Form},
     limits::PAGE_ROWS,
@@ -26,8 +26,8 @@ pub struct Question {
     pub(super) filter: String,
     /// The partition that the call reads or writes.
     pub(super) partition: PartitionUse,
-    /// The other partitions that a write leads to: one row each.
-    pub(super) elsewhere: Vec<PartitionUse>,
+    /// The requests of a write to rows in other partitions, for each row family.
+    pub(super) elsewhere: Vec<Elsewhere>,
     /// Whether rows in other partitions follow: those that the call reads, or copies of what it writes.
     pub(super) follows: bool,
     /// The error that the call would return at once.
@@ -37,6 +37,8 @@ pub struct Question {
     /// The properties that conditions compare, apart from keys.
     pub(crate) compared: Vec<String>,
     pub(super) work: Work,
+    /// The type and the verb of a write of one entity.
+    pub(super) write: Option<EntityWrite>,
 }
 
 /// A call of a question: the function that asks for it, and the rows that it reads or writes.
@@ -82,12 +84,46 @@ pub(super) struct QueryWork {
     pub(super) lists_tables: bool,
     /// Whether each entity is read by itself, through the ids in a list.
     pub(super) reads_each: bool,
+    /// The partitions of the entities in a list.
+    pub(super) primaries: Option<PartitionUse>,
     /// Whether the ids are in a blob.
     pub(super) is_in_blob: bool,
     /// Whether only the ids of a list are read, to count them.
     pub(super) counts_ids: bool,
     /// The number of dated tables that are read at the same time.
     pub(super) tables_at_once: usize,
+}
+
+/// The requests of a write to the rows of one remote row family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Elsewhere {
+    pub(super) partition: PartitionUse,
+    /// Point reads before the transaction.
+    pub(super) reads: u64,
+    /// Writes before the transaction, which reserve unique values.
+    pub(super) reservations: u64,
+    /// Writes after the answer.
+    pub(super) writes: u64,
+}
+
+/// The pages of a query, in one table or in dated tables.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pages {
+    /// Requests that list tables.
+    pub(super) lists: u64,
+    /// First pages of tables.
+    pub(super) first: u64,
+    /// First pages that are in flight at the same time.
+    pub(super) at_once: u64,
+    /// Later pages of tables, one after another.
+    pub(super) later: u64,
+    /// Rows of all pages.
+    pub(super) rows: u64,
+    /// Rows of later pages.
+    pub(super) later_rows: u64,
+    /// The number of tables that have rows.
+    pub(super) spread: u64,
+    round_trips: u64,
 }
 
 /// The partitions of a row family.
@@ -178,23 +214,33 @@ impl PartitionShape {
 impl Question {
     /// Returns the question that writes an entity.
     pub(super) fn of_write(write: EntityWrite) -> Self {
+        Self::of_change(write, None)
+    }
+
+    /// Returns the question that writes an entity. A verb that changes no key changes this property alone, or all
+    /// properties outside keys if it is `None`.
+    fn of_change(write: EntityWrite, changed: Option<&str>) -> Self {
         let EntityWrite { function, schema, verb } = write;
-        let cost = write_cost(schema, verb);
+        let cost = cost_of_change(schema, verb, changed);
         let primary = schema.primary();
-        let of = |family: &&'static Family| PartitionUse::of_family(schema, family);
-        let is_elsewhere = |family: &&Family| family.is_remote && !family.in_blob;
-        let remote = schema.families.iter().filter(|family| cost.after > 0 && is_elsewhere(family));
+        let remote = schema.families.iter().filter(|family| family.is_remote && !family.in_blob);
         Self {
             verb: verb.words(),
             table: schema.table.to_owned(),
             filter: String::new(),
-            partition: primary.as_ref().map_or_else(|_| PartitionUse::unknown(schema.table), of),
-            elsewhere: remote.map(|family| of(&family)).collect(),
+            partition: primary.as_ref().map_or_else(
+                |_| PartitionUse::unknown(schema.table),
+                |family| PartitionUse::of_family(schema, family),
+            ),
+            elsewhere: remote
+                .map(|family| Elsewhere::of_family(schema, verb, changed, family))
+                .collect(),
             follows: cost.after > 0,
             fault: primary.err(),
             calls: vec![Call { function, schema: Some(schema), family: None }],
             compared: Vec::new(),
             work: Work::Write(cost),
+            write: Some(write),
         }
     }
 
@@ -203,7 +249,7 @@ impl Question {
         let (function, verb) = ("insert_all", WriteVerb::Insert);
         let insert = Self::of_write(EntityWrite { function, schema, verb });
         let work = Work::Bulk(BulkWork::of_insert(schema, write_cost(schema, verb)));
-        Self { verb: "bulk insert_all", work, ..insert }
+        Self { verb: "bulk insert_all", work, write: None, ..insert }
     }
 
     /// Returns the question that makes the writes in one transaction, with so many messages.
@@ -227,8 +273,52 @@ impl Question {
             calls: single.iter().flat_map(|write| write.calls.clone()).collect(),
             compared: Vec::new(),
             work: Work::Write(cost),
+            write: None,
             table,
         }
+    }
+
+    /// Says which property a write changes that changes no key. Partial copies that lack
+    /// it are not written again. Without it, each copy counts that holds any property outside keys.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// use entable::patterns::{self, Pattern};
+    ///
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+    /// #         index(ByName, row_key = "name_{last_name}_{id:06}", only(email)))]
+    /// # pub struct Employee { pub department: String, pub id: u32, pub last_name: String, pub email: String, pub age: i32 }
+    /// let birthday = patterns::update::<Employee>().changing(Employee::AGE);
+    /// let moved = patterns::update::<Employee>().changing(Employee::EMAIL);
+    /// assert_eq!(Pattern::write("birthday", birthday).operation_count(), 1);
+    /// assert_eq!(Pattern::write("new e-mail", moved).operation_count(), 2);
+    /// ```
+    #[must_use]
+    pub fn changing<E, F, K>(self, column: Column<E, F, K>) -> Self {
+        let property = column.name();
+        let fault = match self.write {
+            Some(write) if write.verb.keeps_keys() => {
+                let schema = write.schema;
+                let is_key = is_in_keys(schema, property);
+                if schema.column(property).is_some() && !is_key {
+                    return Self::of_change(write, Some(property));
+                }
+                let (name, entity) = (property, schema.entity);
+                match is_key {
+                    true => format!("`{name}` is in a key of `{entity}`: ask for `replace_keys`"),
+                    false => {
+                        format!("`{entity}` has no property `{name}`: name a column of `{entity}`")
+                    }
+                }
+            }
+            _ => format!(
+                "`{}` does not change one property: use `changing` with `replace`, `patch_at`, `update`, \
+                 `insert_or_replace` or `insert_or_merge`",
+                self.verb
+            ),
+        };
+        Self { fault: Some(Error::new(ErrorKind::Invalid, fault)), ..self }
     }
 
     /// Returns the cost class of a read; `None` for a write.
@@ -281,45 +371,100 @@ fn transaction_fault(table: &str, writes: &[EntityWrite], operations: usize) -> 
     TransactionPlan::default().check_operation_count(table, operations).err()
 }
 
+impl Elsewhere {
+    fn of_family(
+        schema: &'static Schema,
+        verb: WriteVerb,
+        changed: Option<&str>,
+        family: &'static Family,
+    ) -> Self {
+        let is_list = family.is_list();
+        let is_kept = verb.keeps_keys() && !changes_copy(schema, family, changed);
+        let (reads, writes) = match verb {
+            _ if is_kept => (0, 0),
+            WriteVerb::Insert => (u64::from(is_list), 1),
+            // One row comes and one goes. Only the list of the new one is read too: a new copy has no row yet.
+            WriteVerb::ReplaceKeys => (1 + u64::from(is_list), 2),
+            _ => (1, 1),
+        };
+        let takes_key = matches!(verb, WriteVerb::Insert | WriteVerb::ReplaceKeys);
+        Self {
+            partition: PartitionUse::of_family(schema, family),
+            reads,
+            reservations: u64::from(takes_key && family.unique && !is_list),
+            writes,
+        }
+    }
+}
+
 impl QueryWork {
     fn requests(&self, items: u64, tables: Option<u64>) -> Requests {
-        let items = self.take.map_or(items, |take| items.min(take));
         if self.reads_each {
             return self.requests_of_list(items);
         }
-        let rows = items.saturating_mul(self.rows_per_item);
-        // A window above 32 tables reads those that exist, a smaller one asks for each.
-        let tables = match self.lists_tables {
-            true => tables.unwrap_or(1),
-            false => self.tables,
-        }
-        .max(1);
-        let pages_of_table = rows.div_ceil(tables).div_ceil(self.rows_of_page()).max(1);
-        let (scans, round_trips) = match tables {
-            1 => (pages_of_table, pages_of_table),
-            // First pages are read together, later pages of a table when its turn comes.
-            _ => (
-                pages_of_table.saturating_mul(tables),
-                tables
-                    .div_ceil(number(self.tables_at_once))
-                    .saturating_add(tables.saturating_mul(pages_of_table - 1)),
-            ),
-        };
-        let lists = u64::from(self.lists_tables);
+        let pages = self.pages(items, tables);
         Requests {
-            scans: scans.saturating_add(lists),
-            rows,
-            round_trips: round_trips.saturating_add(lists),
+            scans: pages.lists.saturating_add(pages.first).saturating_add(pages.later),
+            rows: pages.rows,
+            round_trips: pages.round_trips,
             ..Requests::default()
         }
     }
 
-    fn rows_of_page(&self) -> u64 {
-        u64::from(self.top.unwrap_or(PAGE_ROWS).max(1))
+    /// Returns the pages of a query that finds `found` entities. They, and the missing tables, are spread evenly over a
+    /// window of dated tables.
+    pub(super) fn pages(&self, found: u64, tables: Option<u64>) -> Pages {
+        let items = self.take.map_or(found, |take| found.min(take));
+        // A window above 32 tables reads those that exist, a smaller one asks for each.
+        let default = if self.lists_tables { 1 } else { self.tables };
+        let existing = tables.unwrap_or(default).min(self.tables).max(1);
+        let asked = if self.lists_tables { existing } else { self.tables.max(1) };
+        let items_of_table = found.div_ceil(existing);
+        // The query ends in the table in which it has found enough.
+        let used = match items < found {
+            true => items.div_ceil(items_of_table.max(1)).max(1),
+            false => existing,
+        };
+        let items_of_last = match items < found {
+            true => items.saturating_sub(items_of_table.saturating_mul(used - 1)),
+            false => items_of_table,
+        };
+        let last = asked.saturating_mul(used).div_ceil(existing);
+        // First pages are read together, later pages of a table when its turn comes.
+        let at_once = number(self.tables_at_once).max(1);
+        let first = last.div_ceil(at_once).saturating_mul(at_once).min(asked);
+        let page = (u64::from(self.top.unwrap_or(PAGE_ROWS)) / self.rows_per_item.max(1)).max(1);
+        let later_pages = |items: u64| items.div_ceil(page).saturating_sub(1);
+        let later = later_pages(items_of_table)
+            .saturating_mul(used - 1)
+            .saturating_add(later_pages(items_of_last));
+        let later_items = items_of_table
+            .saturating_sub(page)
+            .saturating_mul(used - 1)
+            .saturating_add(items_of_last.saturating_sub(page));
+        let first_items = existing
+            .saturating_mul(first)
+            .div_ceil(asked)
+            .saturating_mul(items_of_table.min(page))
+            .min(found.saturating_sub(later_items));
+        let rows = |items: u64| items.saturating_mul(self.rows_per_item);
+        // A page of a list of tables has as many names as a page has rows.
+        let lists = if self.lists_tables { existing.div_ceil(PAGE_ROWS.into()) } else { 0 };
+        Pages {
+            lists,
+            first,
+            at_once,
+            later,
+            rows: rows(first_items.saturating_add(later_items)),
+            later_rows: rows(later_items),
+            spread: existing,
+            round_trips: last.div_ceil(at_once).saturating_add(later).saturating_add(lists),
+        }
     }
 
     /// Returns the requests of a query of a list: the ids, which are one row, then each entity.
-    fn requests_of_list(&self, items: u64) -> Requests {
+    pub(super) fn requests_of_list(&self, items: u64) -> Requests {
+        let items = self.take.map_or(items, |take| items.min(take));
         let blobs = u64::from(self.is_in_blob);
         let reads = if self.counts_ids { 0 } else { items };
         Requests {
@@ -333,7 +478,7 @@ impl QueryWork {
     }
 }
 
-fn requests_of_write(cost: &CostModel) -> Requests {
+pub(super) fn requests_of_write(cost: &CostModel) -> Requests {
     let is_transaction = cost.operations > 1;
     Requests {
         reads: number(cost.reads),
@@ -348,6 +493,6 @@ fn requests_of_write(cost: &CostModel) -> Requests {
     }
 }
 
-fn number(count: usize) -> u64 {
+pub(super) fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }

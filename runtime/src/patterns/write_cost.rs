@@ -1,7 +1,10 @@
 //! Computes what each verb costs, from the copies and lists of an entity type.
 
 use super::stages::Stages;
-use crate::entity::Schema;
+use crate::{
+    entity::{ColumnSchema, Schema},
+    key::Family,
+};
 
 /// The requests and operations of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,10 +98,47 @@ struct Counts {
     blobs: usize,
     /// Rows of the entity itself: the parts of a wide entity.
     parts: usize,
+    /// The number of copies that a change without a change of keys writes again.
+    changed_copies: usize,
+    /// The number of remote copies that such a change writes again.
+    changed_remote_copies: usize,
+}
+
+/// Returns whether a change of this property, or of any property if it is `None`, changes the row family's copies
+/// although it changes no key.
+pub(super) fn changes_copy(schema: &Schema, family: &Family, changed: Option<&str>) -> bool {
+    family.is_copy()
+        && match changed {
+            Some(property) => !family.leaves_out(property),
+            None => holds_property_outside_keys(schema, schema.columns, "", family),
+        }
+}
+
+fn holds_property_outside_keys(
+    schema: &Schema,
+    columns: &[ColumnSchema],
+    prefix: &str,
+    family: &Family,
+) -> bool {
+    columns.iter().any(|column| {
+        let name = [prefix, column.name].concat();
+        match column.edm {
+            None => holds_property_outside_keys(schema, column.nested, &name, family),
+            Some(_) => !family.leaves_out(&name) && !is_in_keys(schema, &name),
+        }
+    })
+}
+
+/// Returns whether a key of the entity's rows contains the property.
+pub(super) fn is_in_keys(schema: &Schema, property: &str) -> bool {
+    let has = |family: &Family| {
+        family.partition.parts().chain(family.row.parts()).any(|part| part.field == property)
+    };
+    schema.families.iter().any(has)
 }
 
 impl Counts {
-    fn count_rows_of(schema: &Schema) -> Self {
+    fn count_rows_of(schema: &Schema, changed: Option<&str>) -> Self {
         let mut counts =
             Self { blobs: schema.blobs.len(), parts: schema.parts.len().max(1), ..Self::default() };
         for family in schema.families {
@@ -112,6 +152,11 @@ impl Counts {
             };
             *count += 1;
             counts.reserved += usize::from(family.is_copy() && family.is_remote && family.unique);
+            let is_changed = usize::from(changes_copy(schema, family, changed));
+            match family.is_remote {
+                true => counts.changed_remote_copies += is_changed,
+                false => counts.changed_copies += is_changed,
+            }
         }
         counts
     }
@@ -123,6 +168,11 @@ impl Counts {
 
     fn remote_rows(self) -> usize {
         self.remote_copies + self.remote_lists
+    }
+
+    /// Returns the number of copies that a change without a change of keys writes again.
+    fn changed_rows(self) -> usize {
+        self.changed_copies + self.changed_remote_copies
     }
 
     /// Returns the number of reads that look up the old primary before a write by keys alone. A
@@ -156,14 +206,15 @@ impl Counts {
         }
     }
 
-    /// Returns the cost of a write that changes no key: it writes each copy again.
+    /// Returns the cost of a write that changes no key: it writes each copy again that holds what changes.
     fn kept(self, verb: &'static str, reads: usize, own_rows: usize) -> CostModel {
+        let remote = self.changed_remote_copies;
         let stages = Stages {
             primaries: reads > 0,
-            remote_copies: usize::from(self.remote_copies > 0),
+            remote_copies: usize::from(remote > 0),
             ..Stages::default()
         };
-        self.verb_cost(verb, reads + self.remote_copies, own_rows + self.copies, self.remote_copies)
+        self.verb_cost(verb, reads + remote, own_rows + self.changed_copies, remote)
             .after_stages(stages)
     }
 
@@ -203,6 +254,16 @@ impl Counts {
     }
 }
 
+/// Returns whether a merge of a property has to read the stored row first, although no copy changes.
+fn reads_before_merge(schema: &Schema, changed: Option<&str>) -> bool {
+    let is_encrypted = |column: &ColumnSchema| column.sealed.is_some();
+    schema.sealed
+        || schema.older.is_some()
+        || schema.shares_keys
+        || schema.conditional
+        || changed.and_then(|property| schema.column(property)).is_some_and(is_encrypted)
+}
+
 /// The verbs that a report shows, in its order.
 const REPORTED: [WriteVerb; 7] = [
     WriteVerb::Insert,
@@ -235,6 +296,11 @@ pub(crate) enum WriteVerb {
 }
 
 impl WriteVerb {
+    /// Returns whether the verb changes some properties, and no key.
+    pub(super) const fn keeps_keys(self) -> bool {
+        !matches!(self, Self::Insert | Self::ReplaceKeys | Self::Delete | Self::DeleteAt)
+    }
+
     /// Returns the verb in words.
     pub(crate) const fn words(self) -> &'static str {
         match self {
@@ -259,7 +325,13 @@ pub(crate) fn verb_costs(schema: &Schema) -> Vec<CostModel> {
 /// Returns the cost of a verb, for an entity whose indexes all have a copy and whose partition is
 /// registered already.
 pub(crate) fn write_cost(schema: &Schema, verb: WriteVerb) -> CostModel {
-    let n = Counts::count_rows_of(schema);
+    cost_of_change(schema, verb, None)
+}
+
+/// Returns the cost of a verb as [`write_cost`] does. A verb that changes no key changes this property alone, or all
+/// properties outside keys if it is `None`.
+pub(super) fn cost_of_change(schema: &Schema, verb: WriteVerb, changed: Option<&str>) -> CostModel {
+    let n = Counts::count_rows_of(schema, changed);
     let name = verb.words();
     match verb {
         WriteVerb::Insert => {
@@ -284,7 +356,9 @@ pub(crate) fn write_cost(schema: &Schema, verb: WriteVerb) -> CostModel {
             )
         },
         // The merge of a field is of the part that holds it, unless a copy holds the field too.
-        WriteVerb::PatchAt if n.copies + n.remote_copies == 0 => n.kept(name, 0, 1),
+        WriteVerb::PatchAt if n.changed_rows() == 0 && !reads_before_merge(schema, changed) => {
+            n.kept(name, 0, 1)
+        }
         WriteVerb::PatchAt | WriteVerb::Update => n.kept(name, n.parts, n.parts),
         WriteVerb::InsertOrReplace => n.kept(name, n.lookup_reads(), n.parts),
         // A merge into a wide entity reads its parts first.

@@ -76,9 +76,9 @@ impl Prices {
         [self.read, self.scan, self.write, self.transaction].map(|price| price / 10_000.0)
     }
 
-    /// Returns the price of storing a GiB for a month.
-    pub(crate) const fn of_storage(&self) -> f64 {
-        self.storage
+    /// Returns the price of storing so many bytes for a month.
+    pub(crate) fn of_stored_bytes(&self, bytes: f64) -> f64 {
+        bytes / 1_073_741_824.0 * self.storage
     }
 }
 

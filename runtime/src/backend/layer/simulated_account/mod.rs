@@ -192,6 +192,26 @@ impl SimulatedAccount {
         self
     }
 
+    /// Answers a request that has no rows: it counts as so many entities, and as so many rows of a page once it is
+    /// admitted.
+    pub(crate) async fn answer(
+        &self,
+        partition: Option<u64>,
+        entities: usize,
+        rows_of_page: usize,
+    ) -> Result<()> {
+        self.admit(partition, entities).await?;
+        if let Some(partition) = partition {
+            self.account.charge(std::iter::repeat_n(partition, rows_of_page));
+        }
+        Ok(())
+    }
+
+    /// Returns the mean time of an answer.
+    pub(crate) fn mean_latency(&self) -> Duration {
+        self.account.lock().options.latency.mean()
+    }
+
     /// Waits for the latency of the answer, and refuses a request over the limits.
     async fn admit(&self, partition: Option<u64>, entities: usize) -> Result<()> {
         let (admitted, time) = self.account.admit(partition, entities);
@@ -229,16 +249,15 @@ impl Account {
         (Ok(()), time)
     }
 
-    /// Counts the rows of a page for their partitions.
-    fn charge(&self, table: &str, page: &Rows) {
+    /// Counts the rows of a page, each for its partition.
+    fn charge(&self, partitions: impl Iterator<Item = u64>) {
         let now = Instant::now();
         let mut state = self.lock();
         let rate = state.options.partition_rate();
-        for row in page.rows.iter().flatten() {
-            let partition = number_of_partition(table, row.partition_key());
+        for partition in partitions {
             state.bucket(partition, now).charge(1.0, rate, now);
+            state.figures.entities += 1;
         }
-        state.figures.entities += page.rows.len() as u64;
     }
 }
 
@@ -282,7 +301,9 @@ impl Backend for SimulatedAccount {
         Box::pin(async move {
             self.admit(partition_of_scan(&request), 0).await?;
             let page = self.inner.scan(request).await?;
-            self.account.charge(request.table, &page);
+            let rows = page.rows.iter().flatten();
+            let partition = |row: &Row| number_of_partition(request.table, row.partition_key());
+            self.account.charge(rows.map(partition));
             Ok(page)
         })
     }

@@ -55,12 +55,22 @@ pub(super) struct Latency {
 }
 
 impl Latency {
+    /// Returns the standard deviation of the logarithm, or `None` if every answer takes the same time.
+    fn sigma(self) -> Option<f64> {
+        let is_constant = self.median.is_zero() || self.p99 <= self.median;
+        let tail = || self.p99.as_secs_f64() / self.median.as_secs_f64();
+        (!is_constant).then(|| tail().ln() / Z_OF_P99)
+    }
+
+    /// Returns the mean of the times.
+    pub(super) fn mean(self) -> Duration {
+        self.median
+            .mul_f64(self.sigma().map_or(1.0, |sigma| (sigma * sigma / 2.0).exp().min(1_000.0)))
+    }
+
     /// Draws the time of one answer.
     pub(super) fn draw(self, random: &RandomSource) -> Duration {
-        if self.median.is_zero() || self.p99 <= self.median {
-            return self.median;
-        }
-        let sigma = (self.p99.as_secs_f64() / self.median.as_secs_f64()).ln() / Z_OF_P99;
+        let Some(sigma) = self.sigma() else { return self.median };
         // Box and Muller: two uniform numbers make a normal one.
         let (radius, angle) = (unit(random), unit(random));
         let normal = (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
@@ -110,11 +120,14 @@ mod tests {
         let mut times: Vec<_> =
             (0..20_000).map(|_| Latency { median, p99 }.draw(&random)).collect();
         times.sort_unstable();
+        let mean = times.iter().sum::<Duration>().as_secs_f64() / 20_000.0;
+        let expected = Latency { median, p99 }.mean().as_secs_f64();
+        assert!((mean / expected - 1.0).abs() < 0.05, "mean {mean}, expected {expected}");
         let (half, tail) = (times[10_000].as_secs_f64(), times[19_800].as_secs_f64());
         assert!((half / 0.005 - 1.0).abs() < 0.03, "median {half}");
         assert!((tail / 0.040 - 1.0).abs() < 0.1, "p99 {tail}");
         let constant = Latency { median, p99: median };
-        assert_eq!(constant.draw(&random), median);
+        assert_eq!((constant.draw(&random), constant.mean()), (median, median));
     }
 
     #[test]
