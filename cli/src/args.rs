@@ -410,4 +410,13 @@ pub(crate) struct PlanOptions {
     /// A second plan for the same questions, to compare with
     #[arg(long, value_name = "FILE")]
     pub(crate) compare: Option<PathBuf>,
+    /// Drive the load on a simulated account, on virtual time, and show what it does beside what the plan predicts
+    #[arg(long, conflicts_with_all = ["compare", "prices"])]
+    pub(crate) simulate: bool,
+    /// For how many seconds calls begin in the simulation
+    #[arg(long, default_value_t = 10.0, requires = "simulate")]
+    pub(crate) seconds: f64,
+    /// The seed of the simulation: the same one gives the same figures
+    #[arg(long, default_value_t = 1, requires = "simulate")]
+    pub(crate) seed: u64,
 }

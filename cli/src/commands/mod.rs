@@ -6,6 +6,7 @@ mod delete;
 mod moving;
 mod file;
 mod sas;
+mod simulate;
 mod plan;
 #[cfg(feature = "azure")]
 mod check_service;

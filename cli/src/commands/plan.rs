@@ -5,11 +5,15 @@ use std::path::Path;
 use entable::{Prices, patterns::Plan};
 use serde_json::json;
 
+use super::simulate::simulate;
 use crate::{args::PlanOptions, failure::Failure, output::Output};
 
 /// Prints the numbers of a plan, or of two plans side by side.
 pub(crate) fn plan(output: &Output, options: &PlanOptions) -> Result<(), Failure> {
     let plan = read_plan(&options.file)?.times(options.times);
+    if options.simulate {
+        return simulate(output, &plan, options);
+    }
     let prices = options.prices.as_deref().map(prices_of).transpose()?;
     if let Some(other) = &options.compare {
         let other = read_plan(other)?.times(options.times);
