@@ -106,7 +106,7 @@ async fn a_place_where_nobody_listens_is_said_to_be_one() {
             apply(&azure, "Staff", Operation::insert(row("p", "r", "x"))).await.unwrap_err();
         // Nothing was sent: no doubt about the write.
         assert!(error.is_backend(), "{error:?}");
-        assert!(error.to_string().contains("check endpoint and network"), "{error}");
+        assert!(error.to_string().contains("check the endpoint and network"), "{error}");
     }
 }
 

@@ -155,7 +155,7 @@ async fn another_row_is_not_taken_for_the_one_that_was_asked_for() {
     {
         let (azure, _) = server(http("200 OK", json, body)).await;
         let error = read(&azure, "Staff", "p", "r").await.unwrap_err();
-        assert!(error.is_backend() && error.to_string().contains("another row"), "{error}");
+        assert!(error.is_backend() && error.to_string().contains("requested row"), "{error}");
     }
 }
 

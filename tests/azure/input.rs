@@ -173,7 +173,7 @@ async fn a_refusal_says_what_to_do() {
     for (options, status, code, advice) in [
         (keyed(), 403, "AuthenticationFailed", "check that the key is this account's"),
         (keyed(), 403, "AuthorizationFailure", "check that the key is this account's"),
-        (guest(), 403, "AuthenticationFailed", "has begun and has not expired"),
+        (guest(), 403, "AuthenticationFailed", "has started and has not expired"),
         (guest(), 403, "AuthorizationFailure", "does not cover this table, key range"),
         (guest(), 403, "AuthorizationPermissionMismatch", "needs both add and update"),
         (guest(), 403, "AuthorizationResourceTypeMismatch", "does not cover this kind"),

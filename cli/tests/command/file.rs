@@ -19,12 +19,14 @@ fn a_file_is_backed_up_verified_restored_and_compacted() {
         place.run(&["--json", "verify", "back.db", "--copy", "--keep", "kept.db"]).json();
     assert_eq!((verified["rows"].as_i64(), verified["damaged"].as_i64()), (Some(255), Some(0)));
     assert_eq!(place.run(&["count", "kept.db", "Staff"]).ok(), "250\n");
-    place.run(&["verify", "back.db", "--copy", "--keep", "kept.db"]).fails(4, "the file exists");
+    place
+        .run(&["verify", "back.db", "--copy", "--keep", "kept.db"])
+        .fails(4, "the file already exists");
     place.run(&["verify", "back.db", "--keep", "other.db"]).fails(2, "--copy");
     place.run(&["verify", "azure:", "--copy"]).fails(2, "only files");
     // A file that is no store, and one that a program has open.
     fs::write(place.path("text.db"), "hello").unwrap();
     place.run(&["verify", "text.db", "--copy"]).fails(5, "not an entable store");
     place.run(&["verify", "text.db"]).fails(5, "not an entable store");
-    place.with("back.db", async |_| place.run(&["tables", "back.db"]).fails(1, "is open already"));
+    place.with("back.db", async |_| place.run(&["tables", "back.db"]).fails(1, "is already open"));
 }

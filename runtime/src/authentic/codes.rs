@@ -79,7 +79,8 @@ impl WorkCodes {
             return Ok(());
         }
         let message = format!(
-            "the message `{name}` is declared `authenticated`, and the client has no keys: give it some with `Client::builder().keys(..)`"
+            "the message `{name}` is declared `authenticated`, but the client has no keys; set them with \
+             `Client::builder().keys(..)`"
         );
         Err(Error::seal(SealFault::KeyUnavailable { retryable: false }, message))
     }
@@ -165,7 +166,7 @@ pub(crate) fn is_key_gone(error: &Error) -> bool {
 
 /// Returns the error for work that has to be signed by a client without keys.
 fn no_keys_error() -> Error {
-    let message = "the work has to be signed, so that workers can tell who asked for it, and the client has no keys: give it some with `Client::builder().keys(..)`";
+    let message = "the work must be signed, but the client has no keys; set them with `Client::builder().keys(..)`";
     Error::seal(SealFault::KeyUnavailable { retryable: false }, message)
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn checked_page_size(scan: &ScanRequest<'_>) -> Result<usize> {
         top @ 0..=limits::PAGE_ROWS => Ok(usize::try_from(top).unwrap_or(1)),
         top => {
             let message = format!(
-                "a page of {top} rows was asked for, 0 to {} are possible",
+                "the request asks for a page of {top} rows, the limit is {}",
                 limits::PAGE_ROWS
             );
             Err(Error::service(ServiceCode::InvalidInput, message).in_table(scan.table))

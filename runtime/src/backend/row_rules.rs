@@ -40,14 +40,14 @@ pub(crate) fn resulting_row(
     match (operation.condition(), current) {
         (Some(Condition::Match(etag)), _) if !etag.is_weak() => {
             let message = format!(
-                "`{}` is not an ETag, send one back as it was read",
+                "`{}` is not an ETag; pass an ETag exactly as it was read",
                 etag.to_string().escape_debug()
             );
             return Err(Error::service(ServiceCode::InvalidInput, message));
         }
         (Some(_), None) => return Err(entity_missing_error()),
         (Some(Condition::Match(etag)), Some(current)) if current.etag().as_ref() != Some(etag) => {
-            let message = "the row has another ETag than the one that was sent";
+            let message = "the row's ETag differs from the ETag in the request";
             return Err(Error::service(ServiceCode::UpdateConditionNotSatisfied, message));
         }
         _ => {}
@@ -59,7 +59,7 @@ pub(crate) fn resulting_row(
     match (operation.verb(), current) {
         (Verb::Delete, _) => Ok(None),
         (Verb::Insert, Some(_)) => {
-            let message = "the entity exists already";
+            let message = "the entity already exists";
             Err(Error::service(ServiceCode::EntityAlreadyExists, message))
         }
         (Verb::Merge | Verb::InsertOrMerge, Some(old)) => merged_row(old, row, now).map(Some),
@@ -88,7 +88,7 @@ pub(crate) fn written_answer(operation: &Operation, row: Option<&Row>) -> Writte
 /// Refuses a batch without operations, which the service cannot answer.
 pub(crate) fn check_not_empty(batch: &Batch) -> Result<()> {
     if batch.is_empty() {
-        let message = "an entity group transaction has at least one operation";
+        let message = "an entity group transaction needs at least one operation";
         return Err(Error::service(ServiceCode::InvalidInput, message).in_table(batch.table()));
     }
     Ok(())
@@ -116,7 +116,7 @@ pub(crate) fn entity_missing_error() -> Error {
 
 /// Returns the error for a table that does not exist.
 pub(crate) fn table_missing_error(table: &str) -> Error {
-    Error::service(ServiceCode::TableNotFound, "the table does not exist, create it first")
+    Error::service(ServiceCode::TableNotFound, "the table does not exist; create it first")
         .in_table(table)
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn contended_error() -> Error {
 
 /// Returns the error for a loop in which all of this many attempts lost their races.
 pub(crate) fn contended_attempts_error(attempts: u32) -> Error {
-    let message = format!("other writers were first {attempts} times in a row");
+    let message = format!("other writers were faster {attempts} times in a row; try again later");
     Error::new(ErrorKind::Contended, message)
 }
 

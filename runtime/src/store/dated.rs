@@ -193,7 +193,7 @@ pub(crate) fn tables_of_derived_rows(schema: &Schema, table: &str) -> Vec<String
 fn below_floor(dated: &DatedTables, table: &str, floor: &DatedTableFloor) -> Error {
     let floor = floor.digits.as_deref().unwrap_or_default();
     let message = format!(
-        "the table is below the floor of `{}`: tables before `{}{floor}` were dropped and are not made again",
+        "the table is below the floor of `{}`: tables before `{}{floor}` were dropped and are not created again",
         dated.template, dated.prefix
     );
     Error::service(ServiceCode::TableNotFound, message).in_table(table)

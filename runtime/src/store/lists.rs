@@ -109,8 +109,7 @@ pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddre
 
 /// Returns the error for a list in a blob if the client has no blob store.
 fn no_list_blob_store_error() -> Error {
-    let message =
-        "the list is kept in blobs, and the client has none: `Client::builder().blobs(..)`";
+    let message = "the list is kept in blobs, but the client has no blob store; set one with `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
 }
 
@@ -210,7 +209,7 @@ pub(crate) async fn read_list_with_id_form(
         }
         Ok(Attempt::Raced)
     });
-    let message = "the list kept changing while its rows were read";
+    let message = "the list kept changing while its rows were read; try again";
     list.await?.ok_or_else(|| Error::new(ErrorKind::Contended, message).at_row(head))
 }
 

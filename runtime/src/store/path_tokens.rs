@@ -34,7 +34,7 @@ impl Store {
     ) -> Result<Access> {
         let Some(schema) = schema else {
             let message =
-                "the path has a token in its keys, which only a query of its own type can make";
+                "the path's keys contain a blind token, which only a typed query can make";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         let tokens = self.shared_token_maker().await?;

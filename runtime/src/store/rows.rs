@@ -93,7 +93,8 @@ impl Store {
         }
         let name = capabilities.name;
         let message = format!(
-            "{what} need reads that show every write before them, and those of `{name}` may lag; if the account's consistency level is strong, say `strong_reads(true)` in its options"
+            "{what} need strongly consistent reads, but reads from `{name}` may lag; if the account's consistency \
+             level is strong, set `strong_reads(true)` in its options"
         );
         Err(Error::new(ErrorKind::Unsupported, message))
     }
@@ -369,7 +370,7 @@ impl Store {
             return Ok(written);
         }
         let message = format!(
-            "the backend answered {} operations of {}; whether they were applied is unknown",
+            "the backend answered {} of {} operations; whether they were applied is unknown",
             written.len(),
             batch.len()
         );

@@ -66,7 +66,8 @@ pub(crate) fn decode_table_names(body: &[u8]) -> Result<Vec<String>> {
     if names.iter().all(is_name) {
         return Ok(names);
     }
-    let message = "the service names a table as no table can be called; check endpoint and proxies";
+    let message =
+        "the answer contains a name that no table can have; check the endpoint and proxies";
     Err(Error::new(ErrorKind::Backend, message))
 }
 
@@ -76,7 +77,7 @@ const TABLE_NAME_BYTES: usize = 1024;
 fn unreadable_error(error: &serde_json::Error) -> Error {
     // Only the position: the text of serde_json's errors may quote a value.
     let message = format!(
-        "the service's answer is not the JSON that was asked for (line {}, column {})",
+        "the service's answer is not the expected JSON (line {}, column {}); check the endpoint and proxies",
         error.line(),
         error.column()
     );

@@ -55,7 +55,7 @@ pub(crate) fn read_delegation_key(body: &[u8]) -> Result<DelegationKeyAnswer> {
 
 fn no_key_error(lacks: &str) -> Error {
     let message = format!(
-        "the answer holds no user delegation key: it lacks `{lacks}`; check endpoint and proxies"
+        "the answer contains no user delegation key: it lacks `{lacks}`; check the endpoint and proxies"
     );
     Error::new(ErrorKind::Backend, message)
 }

@@ -49,7 +49,7 @@ impl AccountConnection {
     pub(super) fn for_service(options: AzureOptions, service: Option<Service>) -> Result<Self> {
         let endpoint = options.endpoint.clone().ok_or_else(|| {
             let message =
-                "a SAS token alone does not tell the account; name it, or give the endpoint";
+                "a SAS token does not contain the account's name; give the account or the endpoint as well";
             Error::new(ErrorKind::Invalid, message)
         })?;
         check_scheme(&options, &endpoint)?;
@@ -170,14 +170,12 @@ impl AccountConnection {
 fn check_scheme(options: &AzureOptions, endpoint: &Endpoint) -> Result<()> {
     let message = match &options.credential {
         _ if endpoint.is_https() => return Ok(()),
-        Credential::Token(_) => {
-            "the endpoint is http, where whoever sees a token can use it; tokens need https"
-        }
+        Credential::Token(_) => "the endpoint uses http, which would expose the token; use https",
         Credential::Key(_) | Credential::Sas(_) if endpoint.loopback || options.allow_http => {
             return Ok(());
         }
         Credential::Key(_) | Credential::Sas(_) => {
-            "the endpoint is http and not on this machine; use https, or permit it with `allow_http()`"
+            "the endpoint uses http and is not on this machine; use https, or call `allow_http()`"
         }
     };
     Err(Error::new(ErrorKind::Invalid, message))
@@ -193,6 +191,11 @@ fn account_name(options: &AzureOptions, endpoint: &Endpoint) -> Result<String> {
         _ => None,
     };
     of_key.or_else(|| options.account.clone()).or_else(|| endpoint.account.clone()).ok_or_else(
-        || Error::new(ErrorKind::Invalid, "the endpoint does not tell the account; name it"),
+        || {
+            Error::new(
+                ErrorKind::Invalid,
+                "the endpoint does not contain the account's name; give the account as well",
+            )
+        },
     )
 }

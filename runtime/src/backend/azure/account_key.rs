@@ -60,7 +60,7 @@ impl AccountKey {
         if account.is_empty() || account.len() > NAME_BYTES || !account.bytes().all(is_name) {
             return Err(Error::new(
                 ErrorKind::Invalid,
-                "the text in the place of the account's name is no name; give the name first, then the key",
+                "the account's name is not valid; give the name first, then the key",
             ));
         }
         Ok(Self { account, mac: hmac_with_key(&bytes) })

@@ -68,7 +68,7 @@ impl AccountConnection {
         }
         if parts.len() != batch.len() {
             let message = format!(
-                "the transaction of {} operations was answered with {} parts, it may have happened",
+                "the service answered a transaction of {} operations with {} parts; the write may have happened",
                 batch.len(),
                 parts.len()
             );
@@ -104,7 +104,8 @@ fn check_etag(operation: &Operation) -> Result<()> {
         Some(Condition::Match(etag))
             if !etag.is_weak() || etag.to_string().contains(char::is_control) =>
         {
-            let message = "the ETag is not one of the service's; send one back as it was read";
+            let message =
+                "the ETag is not in the service's format; pass the ETag exactly as it was read";
             Err(Error::service(ServiceCode::InvalidInput, message))
         }
         _ => Ok(()),

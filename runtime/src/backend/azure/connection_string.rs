@@ -28,7 +28,9 @@ impl ConnectionSettings {
         let mut settings = Self::default();
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or_else(|| {
-                invalid_string_error("a part of the connection string is not `Name=value`")
+                invalid_string_error(
+                    "a part of the connection string does not have the form `Name=value`",
+                )
             })?;
             settings.set_setting(name.trim(), value.trim())?;
         }
@@ -49,9 +51,9 @@ impl ConnectionSettings {
                 self.emulator = value.eq_ignore_ascii_case("true");
                 return match self.emulator || value.eq_ignore_ascii_case("false") {
                     true => Ok(()),
-                    false => {
-                        Err(invalid_string_error("UseDevelopmentStorage is neither true nor false"))
-                    }
+                    false => Err(invalid_string_error(
+                        "expected true or false for UseDevelopmentStorage",
+                    )),
                 };
             }
             _ => return Ok(()),
@@ -76,7 +78,7 @@ impl ConnectionSettings {
             _ if self.emulator => Ok(Some(AccountKey::emulator())),
             (Some(account), Some(key)) => AccountKey::new(account, key).map(Some),
             (None, Some(_)) => Err(invalid_string_error(
-                "the connection string has an AccountKey and no AccountName",
+                "the connection string has an AccountKey but no AccountName; add it",
             )),
             _ => Ok(None),
         }
@@ -130,7 +132,7 @@ impl AccountKey {
         ConnectionSettings::parse(text)?.key()?.ok_or_else(|| {
             Error::new(
                 ErrorKind::Invalid,
-                "the connection string has no AccountName and AccountKey",
+                "the connection string lacks an AccountName or AccountKey; give both",
             )
         })
     }

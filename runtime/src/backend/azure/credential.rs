@@ -48,7 +48,7 @@ impl Credential {
         } else {
             Err(Error::new(
                 ErrorKind::Invalid,
-                "the SAS has no `sig=..`; give the whole token, as it was made, percent-encoded",
+                "the SAS has no `sig=..`; pass the whole token, percent-encoded, as it was issued",
             ))
         }
     }

@@ -125,7 +125,7 @@ impl AccountConnection {
     /// Fails if the account has no user delegation keys, or this connection may not request one.
     fn check_has_delegation_keys(&self) -> Result<()> {
         let message = match &self.credential {
-            _ if self.cosmos => "Cosmos DB has no user delegation keys; give its users a role",
+            _ if self.cosmos => "Cosmos DB has no user delegation keys; assign its users a role",
             Credential::Token(_) => return Ok(()),
             Credential::Key(_) => {
                 "only an identity may request a user delegation key; open the account with \

@@ -57,7 +57,7 @@ impl Endpoint {
     #[cfg(feature = "azure-data-tables")]
     pub(super) fn to_url(&self) -> Result<Url> {
         Url::parse(&self.url).map_err(|error| {
-            Error::new(ErrorKind::Invalid, "the endpoint is no address").with_source(error)
+            Error::new(ErrorKind::Invalid, "the endpoint is not a valid URL").with_source(error)
         })
     }
 
@@ -83,8 +83,7 @@ impl Endpoint {
             return Err(Error::new(
                 ErrorKind::Invalid,
                 // The text is not quoted, since it may be the key by mistake.
-                "the account's name has other characters than lower-case letters and digits; give \
-                 the name first, then the key",
+                "an account's name has only lower-case letters and digits; give the name first, then the key",
             ));
         }
         let suffix = suffix.trim().trim_matches('.');
@@ -92,7 +91,7 @@ impl Endpoint {
         if suffix.is_empty() || !suffix.bytes().all(named) {
             return Err(Error::new(
                 ErrorKind::Invalid,
-                format!("the endpoint suffix is not a name such as `{PUBLIC_CLOUD_SUFFIX}`"),
+                format!("the endpoint suffix is not a host name such as `{PUBLIC_CLOUD_SUFFIX}`"),
             ));
         }
         if !matches!(protocol, "http" | "https") {
@@ -153,7 +152,7 @@ impl Endpoint {
         let invalid = || {
             Error::new(
                 ErrorKind::Invalid,
-                "the table endpoint is not an http or https address with a host",
+                "the table endpoint is not an http or https URL with a host",
             )
         };
         let url = Url::parse(text.trim()).map_err(|_| invalid())?;
@@ -164,7 +163,8 @@ impl Endpoint {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Error::new(
                 ErrorKind::Invalid,
-                "the table endpoint names a user; the account's key, a SAS or a token lets you in",
+                "the table endpoint contains a user name; remove it, and authenticate with the account's key, a SAS \
+                 or a token",
             ));
         }
         let path_style = !host.contains('.') || is_address(host);

@@ -42,7 +42,7 @@ impl AccountConnection {
         read_or_write: ReadOrWrite,
     ) -> Error {
         let message = format!(
-            "`{}` answered {} as the Table service does not; check endpoint, proxy and network",
+            "`{}` answered {}, but not in the format of the Table service; check the endpoint, proxies and network",
             self.endpoint.url,
             answer.status()
         );
@@ -96,17 +96,18 @@ impl AccountConnection {
         match (failure, read_or_write) {
             (SendFailure::NotSent(source), _) => {
                 let message = format!(
-                    "the service cannot be reached at `{}`; check endpoint and network",
+                    "the service cannot be reached at `{}`; check the endpoint and network",
                     self.endpoint.url
                 );
                 Error::new(ErrorKind::Backend, message).with_source(NotSent::new(source))
             }
             (SendFailure::Lost(source), ReadOrWrite::Reads) => {
-                let message = format!("the answer of `{}` was lost", self.endpoint.url);
+                let message = format!("the answer from `{}` was lost", self.endpoint.url);
                 Error::new(ErrorKind::Backend, message).with_source(source)
             }
             (SendFailure::Lost(source), ReadOrWrite::Writes) => {
-                let message = "the answer was lost, the write may have happened; read to find out";
+                let message =
+                    "the answer was lost and the write may have happened; read to find out";
                 Error::new(ErrorKind::Ambiguous, message).with_source(source)
             }
         }
@@ -115,7 +116,9 @@ impl AccountConnection {
     /// Returns the error for a request that was not sent because the credential gave no token in time.
     pub(super) fn token_timeout_error(&self) -> Error {
         let seconds = self.timeout.as_secs_f32();
-        let message = format!("the credential gave no token within {seconds} s; check its network");
+        let message = format!(
+            "the credential returned no token within {seconds} s; check its network connection"
+        );
         Error::new(ErrorKind::Backend, message).with_source(NotSent::new("no token in time"))
     }
 
@@ -130,7 +133,7 @@ impl AccountConnection {
             ReadOrWrite::Writes => Error::new(
                 ErrorKind::Ambiguous,
                 format!(
-                    "no answer within {seconds} s, the write may have happened; read to find out"
+                    "no answer within {seconds} s, and the write may have happened; read to find out"
                 ),
             ),
         }
@@ -144,7 +147,7 @@ impl AccountConnection {
                 "check that the key is this account's and that this machine's clock is right"
             }
             (Code::AuthenticationFailed, Credential::Sas(_)) => {
-                "check that the SAS is whole, has begun and has not expired"
+                "check that the SAS is complete, has started and has not expired"
             }
             (Code::AuthorizationFailure, Credential::Sas(_)) => {
                 "the SAS does not cover this table, key range, address or time"

@@ -45,8 +45,9 @@ pub(super) fn check_proxy_address(address: &str) -> Result<Zeroizing<String>> {
 
 /// Returns the certificates of a text in PEM form, each in DER form.
 pub(super) fn certificates_of_pem(pem: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let invalid =
-        || Error::new(ErrorKind::Invalid, "the text has no certificate in PEM form, or a cut one");
+    let invalid = || {
+        Error::new(ErrorKind::Invalid, "the text contains no complete certificate in PEM format")
+    };
     let text = std::str::from_utf8(pem).map_err(|_| invalid())?;
     let mut certificates = Vec::new();
     for part in text.split("-----BEGIN CERTIFICATE-----").skip(1) {

@@ -160,7 +160,7 @@ impl AzureOptions {
         let (endpoint, token) = match sas.trim().split_once("://") {
             Some(_) => {
                 let (address, token) = sas.trim().split_once('?').ok_or_else(|| {
-                    invalid_option_error("the SAS URL has no `?` with a token behind it")
+                    invalid_option_error("expected a SAS URL with `?` and a token, found no token")
                 })?;
                 (Some(Endpoint::parse(address)?), token)
             }
@@ -230,7 +230,7 @@ impl AzureOptions {
     pub fn endpoint_suffix(mut self, suffix: &str) -> Result<Self> {
         let account = self.account.as_deref().ok_or_else(|| {
             invalid_option_error(
-                "an endpoint suffix needs an account; name it first, or give the whole endpoint",
+                "an endpoint suffix needs an account; give the account first, or give the whole endpoint",
             )
         })?;
         self.endpoint = Some(Endpoint::for_account("https", account, suffix)?);
@@ -590,7 +590,7 @@ impl AzureOptions {
             None => {
                 let _ = endpoint;
                 Err(invalid_option_error(
-                    "there is no HTTP client: turn on the feature `azure`, or give a transport",
+                    "there is no HTTP client; enable the feature `azure`, or pass a transport",
                 ))
             }
         }

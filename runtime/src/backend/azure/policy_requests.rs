@@ -107,7 +107,7 @@ impl AccountConnection {
                 ));
             }
             if policy.id.chars().any(char::is_control) {
-                return refuse(format!("the policy name `{name}` holds a control character"));
+                return refuse(format!("the policy name `{name}` contains a control character"));
             }
             if policies.iter().take(at).any(|other| other.id == policy.id) {
                 return refuse(format!("the policy name `{name}` is given twice"));
@@ -115,7 +115,7 @@ impl AccountConnection {
             let letters = policy.permissions.as_deref().unwrap_or_default();
             if !is_in_order(letters) {
                 return refuse(format!(
-                    "`{}` are not letters of `{PERMISSIONS}` in that order",
+                    "expected permissions as letters of `{PERMISSIONS}` in that order, found `{}`",
                     letters.escape_debug()
                 ));
             }

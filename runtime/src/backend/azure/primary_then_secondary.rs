@@ -59,7 +59,7 @@ impl PrimaryThenSecondary {
         let primary = Azure::new(options.clone())?;
         let follows = || primary.0.endpoint.secondary_endpoint();
         let endpoint = options.secondary.clone().or_else(follows).ok_or_else(|| {
-            let message = "the address of the secondary does not follow from the endpoint; give it with \
+            let message = "the secondary's address cannot be derived from the endpoint; set it with \
                            `secondary_endpoint`";
             Error::new(ErrorKind::Invalid, message)
         })?;
@@ -125,7 +125,8 @@ fn mark_page(page: Rows) -> Rows {
 }
 
 fn read_only_error() -> Error {
-    let message = "this client only reads, and from a copy that may lag; write with the client of the primary";
+    let message =
+        "this client reads from the secondary and cannot write; write with a client of the primary";
     Error::new(ErrorKind::Unsupported, message)
 }
 

@@ -50,7 +50,8 @@ impl AzureQueues {
             .clone()
             .or_else(|| tables.and_then(super::endpoint::Endpoint::queue_endpoint));
         let Some(endpoint) = endpoint else {
-            let message = "the address of the tables does not tell that of the queues; name it with `AzureOptions::queue_endpoint`";
+            let message = "the queues' address cannot be derived from the table endpoint; set it with \
+                           `AzureOptions::queue_endpoint`";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         let options = AzureOptions { endpoint: Some(endpoint), cosmos: Some(false), ..options };
@@ -136,7 +137,7 @@ impl AzureQueues {
         answer.header("x-ms-popreceipt").map(str::to_owned).ok_or_else(|| {
             Error::new(
                 ErrorKind::Ambiguous,
-                "the answer has no pop receipt; the message becomes visible again",
+                "the answer has no pop receipt; the message will become visible again",
             )
         })
     }

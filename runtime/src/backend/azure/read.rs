@@ -40,8 +40,7 @@ impl AccountConnection {
         let answer = self.expect_success(answer, ReadOrWrite::Reads).map_err(name_row)?;
         let row = wire::decode_row(answer.body()).map_err(name_row)?;
         if (row.partition_key(), row.row_key()) != (partition_key, row_key) {
-            let message =
-                "the answer is another row than the one that was asked for; check proxies";
+            let message = "the answer is not the requested row; check proxies between this program and the service";
             return Err(name_row(Error::new(ErrorKind::Backend, message)));
         }
         // A condition needs the ETag as it was sent. One that is derived from the Timestamp can

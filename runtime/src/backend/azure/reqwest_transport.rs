@@ -26,7 +26,8 @@ pub(super) fn open(settings: &HttpSettings, endpoint: &Endpoint) -> Result<Arc<d
     let invalid = |message: &str| Error::new(ErrorKind::Invalid, message);
     let certificates = settings.root_certificates.iter().map(|der| Certificate::from_der(der));
     let certificates: Result<Vec<Certificate>, _> = certificates.collect();
-    let certificates = certificates.map_err(|_| invalid("a root certificate is not one"))?;
+    let certificates =
+        certificates.map_err(|_| invalid("a root certificate is not a valid X.509 certificate"))?;
     // Redirects come from proxies and sign-in pages, whose answer would be taken for the service's. Other
     // crates of the program may turn on decompression and HTTP/2, which are of no use here.
     let builder = Client::builder()
@@ -55,7 +56,7 @@ pub(super) fn open(settings: &HttpSettings, endpoint: &Endpoint) -> Result<Arc<d
         None => builder,
     };
     let client = builder.build().map_err(|error| {
-        invalid("TLS cannot be set up; check root certificates, and install those of the system")
+        invalid("TLS cannot be set up; check the root certificates, and install the system's")
             .with_source(error)
     })?;
     Ok(Arc::new(ReqwestTransport(client)))

@@ -69,7 +69,7 @@ pub(super) fn check_progress<T: PartialEq + ?Sized>(
     if from.is_none() || from != next {
         return Ok(());
     }
-    let message = "the answer's continuation token is the one that was sent, which would lead on for \
-                   ever; check proxies";
+    let message = "the answer repeats the request's continuation token, so the scan would never end; check proxies \
+                   between this program and the service";
     Err(Error::new(ErrorKind::Backend, message))
 }

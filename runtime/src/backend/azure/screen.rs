@@ -44,8 +44,8 @@ impl<'a> AnswerScreen<'a> {
         if !is_key_within(&self.bounds.partition, partition_key)
             || !is_key_within(&self.bounds.row, row_key)
         {
-            let message =
-                "the answer has a row outside of the keys that were asked for; check proxies";
+            let message = "the answer contains a row outside the requested keys; check proxies between this program and the \
+                 service";
             return Err(Error::new(ErrorKind::Backend, message).at_keys(partition_key, row_key));
         }
         for condition in &self.conditions {

@@ -135,7 +135,7 @@ impl AccessTokenCache {
 
 impl TokenState {
     fn failure(&self) -> Error {
-        let message = "the credential gave no token; sign in again or check its role";
+        let message = "the credential returned no token; sign in again or check its role";
         let error = Error::new(ErrorKind::Denied, message);
         match &self.failed.1 {
             Some(reason) => error.with_source(Arc::clone(reason)),

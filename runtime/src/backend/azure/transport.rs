@@ -265,7 +265,8 @@ impl AnswerBody {
     pub fn push(&mut self, chunk: Bytes) -> Result<(), SendFailure> {
         let length = self.all.as_ref().map_or(self.first.len(), BytesMut::len);
         if length.saturating_add(chunk.len()) > ANSWER_BYTES {
-            let message = "the answer has more than 64 MiB, which no answer of the service has";
+            let message = "the answer exceeds 64 MiB, more than the service ever sends; check the endpoint and \
+                           proxies";
             return Err(SendFailure::Lost(message.into()));
         }
         if length == 0 {

@@ -50,8 +50,8 @@ pub(super) async fn write_in_thread(
         let _ = sender.send(written);
     });
     let ended = |what: &str| Error::new(ErrorKind::Backend, format!("the backup {what}"));
-    writing.map_err(|error| ended("cannot start its thread").with_source(error))?;
-    answer.await.map_err(|_| ended("has ended without an answer"))?
+    writing.map_err(|error| ended("could not start its thread").with_source(error))?;
+    answer.await.map_err(|_| ended("ended without an answer"))?
 }
 
 fn write_snapshot(
@@ -60,8 +60,9 @@ fn write_snapshot(
     is_wanted: &dyn Fn() -> bool,
 ) -> Result<BackupReport> {
     let target = StoreFile::new(path);
-    let taken =
-        || target.error_of_kind(ErrorKind::Conflict, "the file exists, choose another name");
+    let taken = || {
+        target.error_of_kind(ErrorKind::Conflict, "the file already exists; choose another name")
+    };
     // Only to fail before the work: a file that appears later is found when the backup gets its
     // name.
     if path.symlink_metadata().is_ok() {
@@ -124,7 +125,7 @@ fn write_tables<'s>(
             report.row_bytes += bytes;
             pending += bytes;
             if !is_wanted() {
-                return Err(Error::new(ErrorKind::Backend, "the backup was given up"));
+                return Err(Error::new(ErrorKind::Backend, "the backup was cancelled"));
             }
             if pending >= TRANSACTION_BYTES {
                 transaction.commit().map_err(|error| fault(error.into()))?;
@@ -190,7 +191,7 @@ fn append_rows(
     let mut rest = &*chunk.bytes;
     for (key, value) in &chunk.lengths {
         // Never occurs: the lengths were computed for this chunk.
-        let cut = || redb::Error::Corrupted("a row is cut on its way".to_owned());
+        let cut = || redb::Error::Corrupted("a row was truncated while it was copied".to_owned());
         let (key, values) = rest.split_at_checked(*key).ok_or_else(cut)?;
         let (value, others) = values.split_at_checked(*value).ok_or_else(cut)?;
         end.insert_before(key, value).map_err(|error| match error {

@@ -36,7 +36,7 @@ impl Catalog {
             let entry = CatalogEntry::decode(value.value())
                 .filter(|entry| entry.name.to_ascii_lowercase() == key.value());
             entries.push(entry.ok_or_else(|| {
-                redb::Error::Corrupted("an entry of the catalog does not decode".to_owned())
+                redb::Error::Corrupted("a catalog entry cannot be decoded".to_owned())
             })?);
         }
         Ok(Self(entries))
@@ -85,7 +85,7 @@ impl Catalog {
         match self.find_table(name) {
             Err(_) => Ok(()),
             Ok(_) => {
-                let message = "the table exists already";
+                let message = "the table already exists";
                 Err(Error::service(ServiceCode::TableAlreadyExists, message).in_table(name))
             }
         }
@@ -94,7 +94,7 @@ impl Catalog {
     /// Returns the entry of a table to delete, or the error `ResourceNotFound`.
     pub(super) fn get_for_delete(&self, name: &str) -> Result<&CatalogEntry> {
         self.get(name).map(|(_, entry)| entry).map_err(|_| {
-            let message = "there is no table of this name";
+            let message = "the table does not exist";
             Error::service(ServiceCode::ResourceNotFound, message).in_table(name)
         })
     }

@@ -49,8 +49,8 @@ fn install_hook() {
 fn say_why_process_ends() {
     use std::io::Write;
 
-    let why = "entable: a page of a store's file is damaged, and this program is built with `panic = \"abort\"`: \
-               it ends. Check the file with `entable verify`, and restore it from a backup.";
+    let why = "entable: a page of a store's file is damaged. This program was built with `panic = \"abort\"`, so it \
+               ends now. Check the file with `entable verify`, and restore it from a backup.";
     // Nothing is left to do if nobody reads standard error.
     let _ = writeln!(std::io::stderr(), "{why}");
 }

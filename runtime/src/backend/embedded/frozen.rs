@@ -33,7 +33,7 @@ impl FrozenStore {
     }
 
     fn refuse_write<T>(&self) -> Result<T> {
-        let what = "a snapshot cannot be written; write to the store";
+        let what = "a snapshot is read-only; write to the store";
         Err(self.snapshot.file().error_of_kind(ErrorKind::Unsupported, what))
     }
 }

@@ -134,7 +134,7 @@ impl Embedded {
 
     fn with_options(path: &Path, options: EmbeddedOptions) -> Result<Self> {
         if path.as_os_str().is_empty() {
-            let message = "the path of the store's file is empty; give one, such as `staff.db`";
+            let message = "the path of the store's file is empty; give a path such as `staff.db`";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let file = StoreFile::new(path);

@@ -169,12 +169,12 @@ impl WriterStore {
         let result = match &mut self.database {
             _ if snapshot.strong_count() > 0 => Err(self.file.error_of_kind(
                 ErrorKind::Backend,
-                "a scan has held its page for 5 s, poll it or drop it, and try again",
+                "a scan has held a page for 5 s; poll the scan or drop it, and try again",
             )),
             Some(database) => self.file.catch_panic(|| work(database)),
-            None => Err(self
-                .file
-                .error_of_kind(ErrorKind::Backend, "the file could not be opened again")),
+            None => {
+                Err(self.file.error_of_kind(ErrorKind::Backend, "the file could not be reopened"))
+            }
         };
         match result {
             // Failed work may leave an engine that refuses everything. Where a reader still holds

@@ -111,7 +111,7 @@ impl PageScan<'_> {
 
     fn continuation_at(&self, key: &[u8]) -> Result<Continuation> {
         let (partition_key, row_key) = decode_sort_key(key)
-            .ok_or_else(|| self.snapshot.file().corrupt_error("a key does not decode"))?;
+            .ok_or_else(|| self.snapshot.file().corrupt_error("a key cannot be decoded"))?;
         Ok(Continuation { partition_key, row_key: Some(row_key) })
     }
 }

@@ -126,7 +126,7 @@ pub(super) enum ReaderState {
     Open(Arc<Snapshot>),
     /// Readers wait: the file is being compacted, verified or reopened.
     Paused,
-    /// Reads fail: the file could not be opened again. The text says why.
+    /// Reads fail: the file could not be reopened. The text says why.
     Stopped(Arc<str>),
 }
 
@@ -175,7 +175,7 @@ pub(super) async fn newest_snapshot(
 pub(super) fn stopped_error(file: &StoreFile, last: &ReaderState) -> Error {
     let why = match last {
         ReaderState::Stopped(why) => why,
-        ReaderState::Open(_) | ReaderState::Paused => "a failure stopped the store, open it again",
+        ReaderState::Open(_) | ReaderState::Paused => "a failure stopped the store; reopen it",
     };
     file.error_of_kind(ErrorKind::Backend, why)
 }

@@ -48,10 +48,10 @@ impl StoreFile {
     pub(super) fn opening_io_error(&self, error: io::Error) -> Error {
         let (kind, what) = match error.kind() {
             NotFound | NotADirectory => {
-                (ErrorKind::NotFound, "the directory does not exist, create it first")
+                (ErrorKind::NotFound, "the directory does not exist; create it first")
             }
             IsADirectory => {
-                (ErrorKind::Invalid, "this is a directory, give the path of a file in it")
+                (ErrorKind::Invalid, "this is a directory; give the path of a file in it")
             }
             _ => return self.io_error(error),
         };
@@ -62,11 +62,11 @@ impl StoreFile {
     pub(super) fn io_error(&self, error: io::Error) -> Error {
         let (kind, what) = match error.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => {
-                (ErrorKind::Backend, "no space left on the disk, free some and try again")
+                (ErrorKind::Backend, "no space is left on the disk; free some and try again")
             }
             PermissionDenied | ReadOnlyFilesystem => (
                 ErrorKind::Denied,
-                "this process may not write the file, change its permissions or its owner",
+                "this process may not write the file; change the file's permissions or owner",
             ),
             // A whole file has every page that the engine asks for: an early end means that it was
             // cut.
@@ -80,7 +80,7 @@ impl StoreFile {
     pub(super) fn corrupt_error(&self, what: &str) -> Error {
         self.error_of_kind(
             ErrorKind::Corrupt,
-            &format!("the file is damaged, restore it from a copy: {what}"),
+            &format!("the file is damaged; restore it from a backup: {what}"),
         )
     }
 
@@ -88,15 +88,15 @@ impl StoreFile {
     pub(super) fn locked_error(&self) -> Error {
         self.error_of_kind(
             ErrorKind::Locked,
-            "the file is open already, in another process or through another handle of this process; \
-             share one client, or close the other handle",
+            "the file is already open in another process or through another handle in this process; share one client, \
+             or close the other handle",
         )
     }
 
     /// Builds the error for a row whose checksum is wrong or that does not decode. `key` is its stored
     /// address.
     pub(super) fn damaged_row_error(&self, key: &[u8]) -> Error {
-        let error = self.corrupt_error("a row is not what was written");
+        let error = self.corrupt_error("a row cannot be decoded or does not match its checksum");
         match decode_sort_key(key) {
             Some((partition_key, row_key)) => error.at_keys(&partition_key, &row_key),
             None => error,
@@ -119,11 +119,11 @@ impl StoreFile {
             redb::Error::UpgradeRequired(version) => self.error_of_kind(
                 ErrorKind::Unsupported,
                 &format!(
-                    "the file has the old engine format {version}, export it with the version that wrote it"
+                    "the file has the old engine format {version}; export it with the version of entable that wrote it"
                 ),
             ),
             redb::Error::PreviousIo => self
-                .error_of_kind(ErrorKind::Backend, "an earlier failure of the disk stopped the store, try again"),
+                .error_of_kind(ErrorKind::Backend, "an earlier disk failure stopped the store; try again"),
             // Each table has the same type in all versions of the format. Another type means damage.
             error @ (redb::Error::TableTypeMismatch { .. }
             | redb::Error::TableDoesNotExist(_)

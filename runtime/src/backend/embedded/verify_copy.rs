@@ -128,8 +128,8 @@ impl<'s> VerifyCopy<'s> {
             let _ = sender.send(verified);
         });
         let ended = |what: &str| Error::new(ErrorKind::Backend, format!("the verification {what}"));
-        verifying.map_err(|error| ended("cannot start its thread").with_source(error))?;
-        answer.await.map_err(|_| ended("has ended without an answer"))?
+        verifying.map_err(|error| ended("could not start its thread").with_source(error))?;
+        answer.await.map_err(|_| ended("ended without an answer"))?
     }
 
     /// Returns the names of the copy: a temporary one, and the final one that it gets if it is kept.
@@ -159,7 +159,7 @@ impl<'s> IntoFuture for VerifyCopy<'s> {
 }
 
 fn taken_error(path: &Path) -> Error {
-    let what = "the file exists, choose another name";
+    let what = "the file already exists; choose another name";
     StoreFile::new(path).error_of_kind(ErrorKind::Conflict, what)
 }
 
@@ -227,7 +227,7 @@ impl Work<'_> {
         }
     }
 
-    /// Reads every row of the copy. Fails if a row is damaged, or if a table has another number of rows than it says.
+    /// Reads every row of the copy. Fails if a row is damaged, or if a table's row count differs from the number of its rows.
     fn check_rows(&mut self, opened: &OpenedFile) -> Result<VerifyReport> {
         let fault = |error: redb::Error| self.store_file.engine_error(error);
         let catalog = || -> Result<Catalog, redb::Error> {
@@ -281,14 +281,14 @@ impl Work<'_> {
         }
         let counted = ReadableTableMetadata::len(rows);
         if counted.map_err(|error| snapshot.engine_error(error))? != found {
-            let what = "a table has another number of rows than it says";
+            let what = "a table's row count differs from the number of its rows";
             return Err(self.store_file.corrupt_error(what).in_table(&entry.name));
         }
         Ok(found)
     }
 
     fn check_wanted(&self) -> Result<()> {
-        let given_up = || Error::new(ErrorKind::Backend, "the verification was given up");
+        let given_up = || Error::new(ErrorKind::Backend, "the verification was cancelled");
         (self.is_wanted)().then_some(()).ok_or_else(given_up)
     }
 

@@ -89,8 +89,9 @@ impl WatchedFile {
             return Ok(());
         }
         self.0.refused.store(number, SeqCst);
-        let what =
-            format!("its newest commit has number {number}, and number {least} was on disk before");
+        let what = format!(
+            "its newest commit has number {number}, but number {least} was already on disk"
+        );
         Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 }
@@ -136,7 +137,7 @@ impl StorageBackend for WatchedFile {
         let copies = self.0.copies.read().unwrap_or_else(PoisonError::into_inner);
         for copy in copies.iter().filter_map(Weak::upgrade) {
             copy.give_up(io::Error::other(
-                "the store was closed, compacted or opened again while its file was copied",
+                "the store was closed, compacted or reopened while its file was copied",
             ));
         }
         self.0.file.close()

@@ -176,7 +176,7 @@ impl WriterStore {
     /// Returns the engine, or an error if the file is not open.
     fn database(&self) -> Result<&Database> {
         let missing =
-            || self.file.error_of_kind(ErrorKind::Backend, "the file could not be opened again");
+            || self.file.error_of_kind(ErrorKind::Backend, "the file could not be reopened");
         self.database.as_ref().ok_or_else(missing)
     }
 
@@ -187,7 +187,7 @@ impl WriterStore {
         if self.unsynced.take().is_some() {
             self.lost_writes = Some(self.file.error_of_kind(
                 ErrorKind::Backend,
-                "the disk failed, and acknowledged writes that were not on disk yet are lost",
+                "the disk failed; acknowledged writes that were not yet on disk are lost",
             ));
         }
         self.opens_quickly = true;
@@ -210,7 +210,7 @@ impl WriterStore {
         let synced =
             if self.unsynced.is_some() { self.sync_acknowledged_commits() } else { Ok(()) };
         // Once the engine is closed, reads of its snapshots fail: those under way may finish first.
-        let closed = ReaderState::Stopped("the store was closed, open it again".into());
+        let closed = ReaderState::Stopped("the store was closed; reopen it".into());
         snapshot::replace_and_wait(&self.reader_state, closed);
         self.close_database();
         synced
@@ -380,7 +380,7 @@ impl WriterStore {
         match self.reopen_file() {
             Ok(()) if !happened(self) => error,
             _ => {
-                let what = "the disk failed during the commit, read the rows to see if it happened";
+                let what = "the disk failed during the commit; read the rows to see whether it took effect";
                 self.file.error_of_kind(ErrorKind::Ambiguous, what).with_source(error)
             }
         }
@@ -465,7 +465,7 @@ impl WriterStore {
         self.catalog.refuse_existing(name)?;
         self.names_being_deleted.retain(|_, until| *until > now);
         if self.names_being_deleted.contains_key(&name.to_ascii_lowercase()) {
-            let why = "the table is still being deleted, try again later";
+            let why = "the table is still being deleted; try again later";
             return Err(Error::service(ServiceCode::TableBeingDeleted, why).in_table(name));
         }
         let exists = |store: &Self| store.catalog.get(name).is_ok();

@@ -250,12 +250,12 @@ impl Memory {
         let key = self.table_case.canonical_table_name(name);
         let refuse = |code, why| Err(Error::service(code, why).in_table(name));
         if state.tables.contains_key(&key) {
-            return refuse(ServiceCode::TableAlreadyExists, "the table exists already");
+            return refuse(ServiceCode::TableAlreadyExists, "the table already exists");
         }
         let now = self.clock.now();
         state.names_being_deleted.retain(|_, until| *until > now);
         if state.names_being_deleted.contains_key(&key) {
-            let why = "the table is still being deleted, try again later";
+            let why = "the table is still being deleted; try again later";
             return refuse(ServiceCode::TableBeingDeleted, why);
         }
         state.tables.insert(key, Table { name: name.to_owned(), rows: BTreeMap::new() });
@@ -266,7 +266,7 @@ impl Memory {
         let key = self.table_case.canonical_table_name(name);
         let mut state = self.state_mut();
         let Some(dropped) = state.tables.remove(&key) else {
-            let why = "there is no table of this name";
+            let why = "the table does not exist";
             return Err(Error::service(ServiceCode::ResourceNotFound, why).in_table(name));
         };
         // A time that is too long for ticks keeps the name taken as long as the store lives.

@@ -125,8 +125,8 @@ impl<'a> EntityMembers<'a> {
             return Err(name_row(repeated_property_error(name)));
         }
         if !self.has_keys() {
-            let message = "the answer has no PartitionKey or no RowKey, so that it is another row than \
-                           one that was asked for; check proxies";
+            let message = "the answer lacks a PartitionKey or RowKey, so it is not a requested row; check proxies \
+                           between this program and the service";
             return Err(name_row(Error::new(ErrorKind::Backend, message)));
         }
         let mut builder = Row::build(partition_key, row_key);
@@ -209,7 +209,7 @@ fn put_property(
         None => {
             let edm = edm.chars().take(TYPE_CHARACTERS).collect::<String>();
             let message =
-                format!("the value is not of the type {} that it names", edm.escape_debug());
+                format!("the value does not have its declared type {}", edm.escape_debug());
             return Err(Error::new(ErrorKind::Decode, message));
         }
     }

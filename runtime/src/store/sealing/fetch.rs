@@ -109,7 +109,8 @@ impl PageDataKeys {
 /// Returns the error for a key that was not fetched because too many other keys of its page do not exist.
 fn too_many_keys(id: KeyId) -> Error {
     let message = format!(
-        "{MAX_FAILURES} other keys that the page names cannot be had, so that the key {id} was not asked for: read the row alone"
+        "{MAX_FAILURES} other keys of the page cannot be fetched, so the key {id} was not requested; read the row \
+         alone"
     );
     Error::seal(SealFault::KeyNotFound(*id.as_bytes()), message)
 }

@@ -66,7 +66,7 @@ impl RowSealer {
         if self.keys.is_some() {
             return Ok(());
         }
-        Err(no_keys_error("a blob is to be encrypted"))
+        Err(no_keys_error("a blob must be encrypted"))
     }
 }
 
@@ -78,8 +78,7 @@ impl fmt::Debug for RowSealer {
 
 /// Returns the error for a client without keys. `what` describes what needs them.
 fn no_keys_error(what: &str) -> Error {
-    let message = format!(
-        "{what}, and the client has no keys: give it some with `Client::builder().keys(..)`"
-    );
+    let message =
+        format!("{what}, but the client has no keys; set them with `Client::builder().keys(..)`");
     Error::seal(crate::error::SealFault::KeyUnavailable { retryable: false }, message)
 }

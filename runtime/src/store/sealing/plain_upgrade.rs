@@ -187,7 +187,9 @@ impl Upgrade<'_> {
     fn plain_value_error(&self, name: &str) -> Error {
         let Schema { entity_type, version, .. } = self.schema;
         let message = format!(
-            "the row is of version {} of `{entity_type}`, and version {version} encrypts the property, whose value the row does not hold encrypted: an earlier program wrote the row, or somebody put it there; read it under `PlaintextPolicy::Allow` and run `upgrade_all()` during a migration",
+            "the row has version {} of `{entity_type}` and no encrypted value of a property that version {version} \
+             encrypts: an earlier program wrote the row, or someone changed it; during a migration, read it under \
+             `PlaintextPolicy::Allow` and run `upgrade_all()`",
             self.older.version
         );
         Error::seal(SealFault::NotEncrypted, message).in_property(name)

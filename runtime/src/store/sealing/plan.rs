@@ -121,7 +121,8 @@ impl RowSealer {
             plan.has_seal = has_seal;
             // The seal covers all properties and cannot be made for some of them.
             if has_seal && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
-                let message = "a part of a sealed entity cannot be written alone";
+                let message =
+                    "a part of a sealed entity cannot be written alone; write the whole entity";
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
         }

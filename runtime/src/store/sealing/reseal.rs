@@ -59,7 +59,7 @@ impl RowSealer {
         });
         let has_seal = schema.sealed || kept_version.is_some_and(|kept| kept.has_seal);
         let keys =
-            self.keys.as_ref().ok_or_else(|| no_keys_error("rows are to be encrypted again"))?;
+            self.keys.as_ref().ok_or_else(|| no_keys_error("rows must be encrypted again"))?;
         let key = keys.primary(&keys.scope_of(stored.partition_key())).await?;
         let declared = sealing_of_row(schema, kept_version);
         let has_tokens = declared.columns.iter().any(|column| column.companion.is_some());
@@ -170,7 +170,8 @@ fn refuse_absence_of_older_version(
             && is_envelope(bytes)
             && key_id_of(bytes)? != Some(now.key.id())
         {
-            let message = "the row is of an older version, and hides an absence that the current version does not declare: run `upgrade_all()`, which writes the row as the current version";
+            let message = "the row has an older version and an encrypted absence that the current version does not \
+                           declare; run `upgrade_all()` to write the current version";
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_property(name));
         }
     }

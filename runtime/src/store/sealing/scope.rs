@@ -90,7 +90,9 @@ fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> 
 }
 
 fn copy_in_other_scope_error(family: &Family, copy: &Row) -> Error {
-    let message = "the copy holds encrypted values and has another scope of keys than its primary, and its PartitionKey is made of plain properties, which anybody who writes the table can change; declare the type `seal`, or leave the encrypted columns out of the copy with `only(..)`";
+    let message = "the copy has encrypted values under another key scope than its primary, but its PartitionKey is \
+                   built from plain properties that anyone with write access can change; declare the type `seal`, or \
+                   leave the encrypted columns out of the copy with `only(..)`";
     let error = Error::new(ErrorKind::Invalid, message).with_index(family.name);
     error.at_keys(copy.partition_key(), copy.row_key())
 }

@@ -152,13 +152,14 @@ impl PageOpener<'_> {
             Some(ValueRef::Binary(seal)) => seal,
             _ if self.sealer.plaintext == PlaintextPolicy::Allow => return Ok(()),
             _ => {
-                let message = "the entity is declared `seal`, and the row has no seal: another program wrote it, or somebody took the seal away";
+                let message = "the entity is declared `seal`, but the row has no seal: another program wrote the row, \
+                               or someone removed the seal";
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(SEAL));
             }
         };
         let Some(id) = seal_key_id_of(seal)? else {
             return Err(
-                Error::seal(SealFault::Malformed, "the row's seal is none").in_property(SEAL)
+                Error::seal(SealFault::Malformed, "the row's seal is malformed").in_property(SEAL)
             );
         };
         let key = self.keys.fetched_key(row.partition_key(), id)?;
@@ -181,7 +182,9 @@ impl PageOpener<'_> {
         for column in declared.columns.iter().filter(|column| column.sealed.hide_none) {
             let name: &str = &column.name;
             if row.get(name)?.is_none() && self.must_contain(family, name) {
-                let message = "the property is declared `encrypt(hide_none)`, and the row has none: an absent value is stored encrypted too, so that another program wrote the row or somebody took the value away";
+                let message = "the property is declared `encrypt(hide_none)`, which stores an absent value too, but \
+                               the row lacks the property: another program wrote the row, or someone removed the \
+                               value";
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
             }
         }
@@ -208,7 +211,9 @@ impl PageOpener<'_> {
                 None => {}
                 Some(ValueRef::Binary(bytes)) if is_envelope(bytes) => {}
                 Some(_) => {
-                    let message = "the property is declared `encrypt`, and the stored value is plain: another program wrote it, or somebody put it there; `PlaintextPolicy::Allow` reads plain values during a migration";
+                    let message = "the property is declared `encrypt`, but the stored value is plain: another program \
+                                   wrote it, or someone replaced it; during a migration, read plain values with \
+                                   `PlaintextPolicy::Allow`";
                     return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
                 }
             }
@@ -237,7 +242,9 @@ impl PageOpener<'_> {
                 && !is_token_or_seal(name, Some(declared))
                 && self.sealer.is_chosen_for_encryption(declared.schema, family, row, name)
             {
-                let message = "the client's `encrypt_if` chooses the property, and the stored value is plain: a client without it wrote the row, or somebody put the value there; `PlaintextPolicy::Allow` reads plain values during a migration";
+                let message = "the client's `encrypt_if` selects the property, but the stored value is plain: a \
+                               client without `encrypt_if` wrote it, or someone replaced it; during a migration, read \
+                               plain values with `PlaintextPolicy::Allow`";
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
             }
         }
@@ -316,7 +323,9 @@ pub(super) fn refuse_blob_without_key(
     for names in version.blobs {
         let Some(key) = names.key.filter(|key| must_contain(key)) else { continue };
         if row.get(names.name)?.is_some() && row.get(key)?.is_none() {
-            let message = "the blob is declared `encrypt`, and the row has no key of it: another program wrote it, or somebody took the key away; `PlaintextPolicy::Allow` reads plain blobs during a migration";
+            let message = "the blob is declared `encrypt`, but the row lacks the blob's key: another program wrote \
+                           the row, or someone removed the key; during a migration, read plain blobs with \
+                           `PlaintextPolicy::Allow`";
             return Err(Error::seal(SealFault::NotEncrypted, message).in_property(key));
         }
     }

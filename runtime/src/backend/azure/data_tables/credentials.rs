@@ -83,7 +83,7 @@ fn credential_of(credentials: &StorageCredentialsInner) -> Result<Credential> {
             Ok(Credential::Token(AccessTokenCache::new(Arc::new(source))))
         }
         StorageCredentialsInner::Anonymous => {
-            let message = "anonymous credentials open no table; give a key, a SAS or a token";
+            let message = "anonymous credentials cannot open a table; use a key, a SAS or a token";
             Err(Error::new(ErrorKind::Invalid, message))
         }
     }

@@ -88,11 +88,12 @@ impl Sender {
         for certificate in &settings.root_certificates {
             let certificate = Certificate::from_der(certificate);
             builder = builder.add_root_certificate(
-                certificate.map_err(|_| invalid("a root certificate is not one"))?,
+                certificate
+                    .map_err(|_| invalid("a root certificate is not a valid X.509 certificate"))?,
             );
         }
         builder.build().map(Self).map_err(|error| {
-            invalid("TLS cannot be set up; check root certificates").with_source(error)
+            invalid("TLS cannot be set up; check the root certificates").with_source(error)
         })
     }
 

@@ -273,10 +273,10 @@ fn final_error(
 
 fn ambiguous_error(batch: &Batch, seen: Seen, cause: Error) -> Error {
     let what = match seen {
-        Seen::Equal => "the row contains what was written, by this write or by an equal one",
-        Seen::Absent => "there is no such row now",
-        Seen::Unchanged => "the row is as it was",
-        Seen::Other => "the row contains something else now",
+        Seen::Equal => "the row now contains what this write, or an equal one, wrote",
+        Seen::Absent => "the row does not exist now",
+        Seen::Unchanged => "the row is unchanged",
+        Seen::Other => "the row now contains something else",
     };
     let message = format!("the answer was lost and the write may have happened: {what}");
     name_rows(batch, Error::new(ErrorKind::Ambiguous, message).with_seen(seen).with_source(cause))
