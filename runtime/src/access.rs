@@ -167,7 +167,8 @@ impl RowKeys {
 fn key_text_fault(name: &'static str, text: &str) -> Option<KeyFault> {
     let forbidden = text.chars().find(|c| is_forbidden_in_key(*c))?;
     let message = format!(
-        "`{}` holds {forbidden:?}, which the service forbids in keys, so that no row has it; typed paths escape it",
+        "`{}` contains {forbidden:?}, which the service forbids in keys, so no row has this key; typed paths escape \
+         it",
         text.escape_debug()
     );
     Some(KeyFault::new(name, InvalidValue::new(message)))

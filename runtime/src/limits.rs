@@ -120,7 +120,8 @@ pub fn check_table_name(name: &str) -> Result<()> {
     if name.contains('{') {
         return refuse(
             ServiceCode::InvalidResourceName,
-            "stands for a table for each period, and this needs one table: give its time, or open it under its own name with `table_named`",
+            "stands for one table per period, but one table is needed; give its time, or open it by its own name with \
+             `table_named`",
         );
     }
     let mut characters = name.chars();
@@ -129,14 +130,14 @@ pub fn check_table_name(name: &str) -> Result<()> {
     {
         return refuse(
             ServiceCode::InvalidResourceName,
-            "is not a letter followed by letters and digits",
+            "must be a letter followed by letters and digits",
         );
     }
     let (least, most) = TABLE_NAME;
     if name.len() < least || name.len() > most {
         return refuse(
             ServiceCode::OutOfRangeInput,
-            &format!("has {} characters, {least} to {most} are allowed", name.len()),
+            &format!("has {} characters, expected {least} to {most}", name.len()),
         );
     }
     // The service lists all tables under the address `/Tables`.

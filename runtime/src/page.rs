@@ -303,14 +303,14 @@ impl FromStr for Cursor {
         // Invalid base64 counts as empty text, which the last arm reports.
         let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
         match bytes.split_first() {
-            Some((&VERSION, rest)) => Self::decode(rest)
-                .ok_or_else(|| invalid("the cursor is damaged; begin again without one".into())),
+            Some((&VERSION, rest)) => Self::decode(rest).ok_or_else(|| {
+                invalid("the cursor is damaged; start again without a cursor".into())
+            }),
             Some((version, _)) => Err(invalid(format!(
-                "expected a cursor of version {VERSION}, found version {version}; \
-                 begin again without one"
+                "expected a cursor of version {VERSION}, found version {version}; start again without a cursor"
             ))),
             None => Err(invalid(
-                "the text is not a cursor; pass on the text of `Page::next` unchanged".into(),
+                "the text is not a cursor; pass the text of `Page::next` unchanged".into(),
             )),
         }
     }

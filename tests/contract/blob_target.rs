@@ -189,7 +189,7 @@ async fn what_is_not_that_entity_is_never_replaced() {
     let target = BlobTarget::new(blobs.clone(), "archive");
     for (held, what) in [
         (r#"{"PartitionKey":"sales","RowKey":"empid_000456"}"#, "another entity"),
-        ("a photo", "something else"),
+        ("a photo", "other content"),
     ] {
         blobs.put_opts(&NAME.into(), held.into(), PutOptions::default()).await.unwrap();
         let current = table_with_don().await;

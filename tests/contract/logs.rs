@@ -647,7 +647,7 @@ async fn what_no_log_can_be_is_refused_before_a_request() {
         let log = client.blob_log(name);
         for flush in [Flush::each(), Flush::buffered()] {
             let error = log.writer(flush).append(record(0, "x")).await.unwrap_err();
-            assert!(error.is_invalid() && error.to_string().contains("log's name"), "{error}");
+            assert!(error.is_invalid() && error.to_string().contains("log name"), "{error}");
         }
         assert!(log.read(hour()).collect().await.unwrap_err().is_invalid());
     }

@@ -360,8 +360,8 @@ fn the_text_shows_rows_properties_and_notes() {
     for note in [
         "The PartitionKey of rows of `Newest` is a time",
         "An insert writes 5 rows, 3 of them in its transaction; a transaction holds at most 33",
-        "Rows in other partitions follow their primary. Run a worker",
-        "No key has `Age`, `Iban`, `Sent0 .. Sent2`",
+        "Rows in other partitions are written after their primary. Run a worker",
+        "No key contains `Age`, `Iban`, `Sent0 .. Sent2`",
         "Every path needs `Department`",
     ] {
         assert!(text.contains(&format!("- **Note:** {note}")), "{note}: {text}");

@@ -271,7 +271,7 @@ async fn an_export_that_was_cut_anywhere_goes_on_to_the_same_file() {
     }
     fs::write(&part, "another program\n").unwrap();
     let error = client.export("Staff").resume().to_file(&path).await.unwrap_err();
-    assert!(error.is_invalid() && error.message().contains("no earlier attempt"), "{error}");
+    assert!(error.is_invalid() && error.message().contains("not an earlier attempt"), "{error}");
 }
 
 /// Both of the ranges that a resumed export reads are filtered.
@@ -433,7 +433,7 @@ async fn an_import_goes_on_at_the_line_that_a_failure_names() {
     }
     let import = client.import("Staff").concurrency(1);
     let error = import.read_from(file.as_bytes()).await.unwrap_err();
-    assert!(error.message().ends_with("go on from line 301"), "{error}");
+    assert!(error.message().ends_with("continue from line 301"), "{error}");
     client.import("Staff").from_line(301).read_from(file.as_bytes()).await.unwrap();
     assert_eq!(text(&client, "Staff", Format::JsonLines).await, file.as_bytes());
     // A fault that passes is waited out.
@@ -530,7 +530,7 @@ async fn an_import_ends_at_a_table_that_is_being_deleted() {
         let import = client.import("Staff").skip_bad(&mut aside);
         let error = import.read_from(file.as_bytes()).await.unwrap_err();
         assert_eq!(error.kind(), code.kind());
-        assert!(error.message().ends_with("go on from line 1"), "{error}");
+        assert!(error.message().ends_with("continue from line 1"), "{error}");
         assert!(aside.is_empty());
     }
     let report = client.import("Staff").read_from(file.as_bytes()).await.unwrap();
@@ -557,7 +557,7 @@ async fn a_refused_line_is_set_aside_before_a_failure_is_returned() {
     let mut aside = Vec::new();
     let import = client.import("Staff").mode(ImportMode::Insert).concurrency(1);
     let error = import.skip_bad(&mut aside).read_from(file.as_bytes()).await.unwrap_err();
-    assert!(error.message().ends_with("go on from line 2"), "{error}");
+    assert!(error.message().ends_with("continue from line 2"), "{error}");
     assert_eq!(String::from_utf8(aside).unwrap(), refused);
     fault.clear();
     // Without a place for it, the refused line is the first that is not written.
@@ -583,7 +583,7 @@ async fn a_refused_line_behind_a_failure_is_not_set_aside_twice() {
     fault.inject(RequestKind::Apply, 0, lost(0));
     let import = client.import("Staff").mode(ImportMode::Insert).skip_bad(&mut aside);
     let error = import.read_from(file.as_bytes()).await.unwrap_err();
-    assert!(error.message().ends_with("go on from line 1"), "{error}");
+    assert!(error.message().ends_with("continue from line 1"), "{error}");
     assert_eq!(String::from_utf8_lossy(&aside), "");
     let import = client.import("Staff").mode(ImportMode::Insert).skip_bad(&mut aside);
     let report = import.from_line(1).read_from(file.as_bytes()).await.unwrap();

@@ -132,7 +132,7 @@ async fn what_the_messages_about_moves_say_to_do_works() {
     let mut found = found;
     found.email = "NEW@b".into();
     let error = users.move_to(&found, &users).await.map(drop).unwrap_err();
-    assert!(error.message().contains("the entity is where it is to go already"), "{error}");
+    assert!(error.message().contains("the entity is already at its target"), "{error}");
     let mut found = users.replace(&found).await.unwrap();
     // Through an index, an entity is read once more.
     let copy = users.get(User::by_badge().badge(1)).await.unwrap().unwrap();
@@ -191,7 +191,7 @@ async fn an_entity_of_an_older_version_is_written_anew_before_it_moves() {
     let mut stored = users.get(Renamed::primary().email("old@b")).await.unwrap().unwrap();
     stored.email = "new@b".into();
     let error = users.move_to(&stored, &users).await.map(drop).unwrap_err();
-    assert!(error.message().contains("write it as it is with `replace`"), "{error}");
+    assert!(error.message().contains("write it unchanged with `replace`"), "{error}");
     stored.email = "old@b".into();
     let mut stored = users.replace(&stored).await.unwrap();
     stored.email = "new@b".into();

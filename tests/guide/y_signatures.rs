@@ -335,7 +335,7 @@ fn y07_ranges_come_from_access_paths() -> TestResult {
     assert!(error.is_invalid() && error.property() == Some("Id"), "{error}");
     let (from, to) = (200, 100);
     let error = range(sales().id_range(from..=to)).unwrap_err();
-    assert!(error.is_invalid() && error.to_string().contains("leads to no key"), "{error}");
+    assert!(error.is_invalid() && error.to_string().contains("covers no keys"), "{error}");
     Ok(())
 }
 

@@ -265,7 +265,7 @@ async fn an_effect_that_cannot_be_named_is_refused() {
                 egt.insert(&Employee { department, ..employee(message.id) })?;
                 if let Err(error) = context.once(egt).await {
                     assert!(error.is_too_large(), "{error}");
-                    assert!(error.to_string().contains("more partitions"), "{error}");
+                    assert!(error.to_string().contains("too many partitions"), "{error}");
                     break;
                 }
                 counter.fetch_add(1, Ordering::SeqCst);

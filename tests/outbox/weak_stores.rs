@@ -109,7 +109,7 @@ async fn an_export_from_a_store_without_order_begins_anew_and_is_never_continued
     let interrupted = &whole[..whole.len() - 5];
     std::fs::write(&part, interrupted).unwrap();
     let error = client.export("Rows").resume().to_file(&path).await.unwrap_err();
-    assert!(error.is_unsupported() && error.to_string().contains("start it again"), "{error:?}");
+    assert!(error.is_unsupported() && error.to_string().contains("start again"), "{error:?}");
     assert_eq!(std::fs::read_to_string(&part).unwrap(), interrupted);
     assert_eq!(client.export("Rows").to_file(&path).await.unwrap().digest.rows(), 2);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);

@@ -172,11 +172,11 @@ fn damaged_headers_are_named() {
     let cases: [(Change, &str); 7] = [
         (Vec::clear, "the row is empty"),
         (|bytes| bytes[0] = 9, "row format 9 is unknown"),
-        (|bytes| bytes.truncate(14), "the keys are cut"),
+        (|bytes| bytes.truncate(14), "the keys are truncated"),
         (|bytes| bytes[13] = 0xff, "the keys are not UTF-8"),
         (|bytes| bytes[8] = 0xff, "the Timestamp is not in the years 1 to 9999"),
-        (|bytes| bytes[17] = 99, "of an unknown type"),
-        (|bytes| bytes[19] = 7, "its value is none of its type"),
+        (|bytes| bytes[17] = 99, "has an unknown type"),
+        (|bytes| bytes[19] = 7, "a value that does not fit its type"),
     ];
     for (change, text) in cases {
         let error = damaged(change);

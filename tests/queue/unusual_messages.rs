@@ -171,7 +171,7 @@ async fn a_second_effect_in_one_partition_is_refused() {
     let stats = worker.drain().await.unwrap();
     assert_eq!(stats.poisoned, 1, "{stats:?}");
     let reason = queue.poisoned(1).await.unwrap()[0].reason().unwrap().to_owned();
-    assert!(reason.contains("one effect in a partition"), "{reason}");
+    assert!(reason.contains("one effect per partition"), "{reason}");
     assert_eq!((visits(&client, 1).await, visits(&client, 2).await), (1, 1));
 }
 

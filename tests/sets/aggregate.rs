@@ -52,15 +52,17 @@ async fn what_is_missing_or_too_much_is_an_error() -> Result<(), Error> {
     assert!(error.is_not_found());
     assert_eq!(
         error.to_string(),
-        "there is no `department` among the rows (table `Staff`, PartitionKey `Marketing`, RowKey ``, code `ResourceNotFound`)"
+        "expected a `department` among the rows, found none (table `Staff`, PartitionKey `Marketing`, RowKey ``, code \
+         `ResourceNotFound`)"
     );
     let empty = client.set::<Lenient>("Staff").load(Keys::partition("Marketing")).await?;
     assert_eq!((empty.department, empty.rest.len()), (None, 0));
     let two = client.set::<OneReview>("Staff").load(Keys::partition("Sales")).await.unwrap_err();
     assert!(two.is_decode());
     assert!(
-        two.to_string()
-            .starts_with("expected one `Review`, found a second beside `review_000223_2012`"),
+        two.to_string().starts_with(
+            "expected one `Review`, found a second in addition to `review_000223_2012`"
+        ),
         "{two}"
     );
     let one = Keys::partition("Sales").rows("empid"..="review_000223_2012");

@@ -13,11 +13,13 @@ fn foreign() -> Vec<(DynamicEntity, &'static str)> {
     vec![
         (
             row("a"),
-            "unrecognized entity: the row does not say its type, and its keys are of no member of `StaffRow` (table `Staff`, PartitionKey `Sales`, RowKey `a`)",
+            "unrecognized entity: the row does not say its type, and its keys fit no member of `StaffRow` (table \
+             `Staff`, PartitionKey `Sales`, RowKey `a`)",
         ),
         (
             row("b").with("EntityType", ""),
-            "unrecognized entity: `` is no member of `StaffRow` (table `Staff`, PartitionKey `Sales`, RowKey `b`, EntityType ``, property `EntityType`)",
+            "unrecognized entity: `` is not a member of `StaffRow` (table `Staff`, PartitionKey `Sales`, RowKey `b`, \
+             EntityType ``, property `EntityType`)",
         ),
         (
             row("c").with("EntityType", 7),
@@ -25,16 +27,19 @@ fn foreign() -> Vec<(DynamicEntity, &'static str)> {
         ),
         (
             row("d").with("EntityType", "Employee.v2"),
-            "unrecognized entity: version 2 of `Employee`, this program knows version 1 (table `Staff`, PartitionKey `Sales`, RowKey `d`, EntityType `Employee.v2`, property `EntityType`)",
+            "unrecognized entity: found version 2 of `Employee`, but this program knows version 1 (table `Staff`, \
+             PartitionKey `Sales`, RowKey `d`, EntityType `Employee.v2`, property `EntityType`)",
         ),
         (
             row("e").with("EntityType", "Intern"),
-            "unrecognized entity: `Intern` is no member of `StaffRow` (table `Staff`, PartitionKey `Sales`, RowKey `e`, EntityType `Intern`, property `EntityType`)",
+            "unrecognized entity: `Intern` is not a member of `StaffRow` (table `Staff`, PartitionKey `Sales`, RowKey \
+             `e`, EntityType `Intern`, property `EntityType`)",
         ),
         (
             // A copy's type has the entity's name before the `#`.
             row("f").with("EntityType", "#ByEmail"),
-            "unrecognized entity: `#ByEmail` is no member of `StaffRow` (table `Staff`, PartitionKey `Sales`, RowKey `f`, EntityType `#ByEmail`, property `EntityType`)",
+            "unrecognized entity: `#ByEmail` is not a member of `StaffRow` (table `Staff`, PartitionKey `Sales`, \
+             RowKey `f`, EntityType `#ByEmail`, property `EntityType`)",
         ),
         (
             row("empid_000001").with("EntityType", "Employee").with("LastName", 7),

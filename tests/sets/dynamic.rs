@@ -107,7 +107,8 @@ async fn a_merge_removes_nothing_and_says_so() -> Result<(), Error> {
     assert!(error.is_invalid());
     assert_eq!(
         error.to_string(),
-        "a merge removes no property; write the entity with `replace` (table `Staff`, PartitionKey `Sales`, RowKey `department`, property `EmployeeCount`)"
+        "a merge cannot remove a property; write the entity with `replace` (table `Staff`, PartitionKey `Sales`, \
+         RowKey `department`, property `EmployeeCount`)"
     );
     assert_eq!(recorder.count(), 0);
     staff.replace(&found).await?;

@@ -156,7 +156,7 @@ async fn h05_types_in_different_tables_and_stores() -> Result<(), Error> {
     let mut egt = client.transaction();
     let error = egt.insert(&employee(1))?.insert(&apart::department()).unwrap_err();
     assert!(error.is_invalid());
-    assert!(error.to_string().contains("stays in one table"), "{error}");
+    assert!(error.to_string().contains("must be in one table"), "{error}");
     Ok(())
 }
 

@@ -343,7 +343,8 @@ async fn a_value_of_another_variant_is_not_written_over_a_row() -> Result<(), Er
         staff.transaction().replace(&changed("empid_000223", department().into())).unwrap_err();
     assert_eq!(
         said.message(),
-        "the row was read as `Employee`, and the value is a `Department` now; delete the one and insert the other"
+        "the row was read as `Employee`, but the value is now a `Department`; delete the old entity and insert the \
+         new one"
     );
     assert_eq!(recorder.count(), 0);
     assert_eq!(keys(&client).await, before);

@@ -246,7 +246,8 @@ async fn a_newer_version_is_an_error() -> Result<(), Error> {
     let (_, staff) = staff().await;
     let newer = DynamicEntity::new("Sales", "empid_000004").with("EntityType", "Employee.v4");
     staff.client().dynamic("Staff").insert(&newer).await?;
-    let expected = "unrecognized entity: version 4 of `Employee`, this program knows versions 1 to 3 (table `Staff`, PartitionKey `Sales`, RowKey `empid_000004`, EntityType `Employee.v4`)";
+    let expected = "unrecognized entity: found version 4 of `Employee`, but this program knows versions 1 to 3 (table \
+                    `Staff`, PartitionKey `Sales`, RowKey `empid_000004`, EntityType `Employee.v4`)";
     let set = staff.client().set::<Row>("Staff");
     for error in [
         staff.get(point(4)).await.unwrap_err(),

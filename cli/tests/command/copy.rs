@@ -79,8 +79,8 @@ fn a_target_that_fills_up_goes_on_when_there_is_room() {
         .collect();
     fs::write(place.path("rows.jsonl"), lines.concat()).unwrap();
     let import = ["import", "full.db", "rows.jsonl", "--table", "Rows"];
-    let failed = limited(&import).fails(1, "go on from line ");
-    let from = failed.err.split("go on from line ").nth(1).unwrap();
+    let failed = limited(&import).fails(1, "continue from line ");
+    let from = failed.err.split("continue from line ").nth(1).unwrap();
     // Groups that wait together are one commit: none of them may fit.
     let from: String = from.chars().take_while(char::is_ascii_digit).collect();
     place.run(&[&import[..], &["--from-line", &from]].concat()).ok();
@@ -88,7 +88,7 @@ fn a_target_that_fills_up_goes_on_when_there_is_room() {
     // Lines that were set aside are kept although the import fails.
     fs::write(place.path("more.jsonl"), ["hello\n", &lines.concat()].concat()).unwrap();
     let import = ["import", "more.db", "more.jsonl", "--table", "Rows", "--skip-bad", "aside.txt"];
-    limited(&import).fails(1, "go on from line ");
+    limited(&import).fails(1, "continue from line ");
     assert_eq!(place.read("aside.txt"), "hello\n");
     // An export goes on behind its last whole line.
     let export = ["export", "full.db", "out.jsonl", "--table", "Rows"];

@@ -200,7 +200,8 @@ fn check_copy_key(name: &str, found: &str, expected: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "the copy's key does not match its fields, which give `{}`: another program changed it; `check()` and `repair()` mend it",
+        "the copy's key does not match its fields, which give `{}`: another program changed the copy; mend it with \
+         `check()` and `repair()`",
         expected.escape_debug()
     );
     Err(InvalidValue::new(message).into_read_error(name))

@@ -132,7 +132,7 @@ impl Batch {
         match self.operations.first() {
             Some(first) if partition_of(first.row()) != partition_of(row) => {
                 let message = format!(
-                    "a batch stays in one partition, and operation 0 is in `{}`",
+                    "all operations of a batch must be in one partition, and operation 0 is in `{}`",
                     first.row().partition_key().escape_debug()
                 );
                 Err(Error::service(ServiceCode::CommandsInBatchActOnDifferentPartitions, message))
@@ -153,7 +153,7 @@ impl Batch {
             Ok(slot) => self.by_row.get(slot).copied().unwrap_or_default(),
         };
         let message = format!(
-            "a batch writes a row once, and operations {earlier} and {} write the same",
+            "operations {earlier} and {} write the same row, but a batch may write a row only once",
             self.operations.len()
         );
         Err(Error::service(ServiceCode::InvalidDuplicateRow, message))
@@ -166,7 +166,7 @@ impl Batch {
             return Ok(bytes);
         }
         let message =
-            format!("the batch may take {bytes} bytes on the wire, and has to stay below {limit}");
+            format!("the batch may take {bytes} bytes on the wire, but must stay below {limit}");
         Err(Error::service(ServiceCode::RequestBodyTooLarge, message))
     }
 
@@ -240,7 +240,9 @@ impl Written {
 
     /// Returns the answer to a write of one operation.
     pub(crate) fn of_single_operation(mut written: Vec<Self>) -> Result<Self> {
-        written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
+        written
+            .pop()
+            .ok_or_else(|| Error::new(ErrorKind::Backend, "the backend returned no answer"))
     }
 
     /// Returns the written row with its new ETag. The row has no Timestamp until it is read again.

@@ -51,7 +51,8 @@ impl Condition {
     /// changed the row since, and a write without a condition would overwrite that change.
     pub(crate) fn unchanged(row: &Row) -> Result<Self> {
         row.etag().map(Self::Match).ok_or_else(|| {
-            let message = "the ETag of the entity is not known, since the answer to its last write was lost: read the entity again";
+            let message = "the entity's ETag is unknown because the answer to its last write was lost; read the \
+                           entity again";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
             error.at_keys(row.partition_key(), row.row_key())
         })

@@ -164,7 +164,9 @@ pub(crate) async fn put_row_if_newer(
             Err(error) => return Err(archive_error(path, error)),
         }
     }
-    let message = format!("others replaced the blob `{path}` {ATTEMPTS} times in a row");
+    let message = format!(
+        "other writers replaced the blob `{path}` {ATTEMPTS} times in a row; try again later"
+    );
     Err(Error::new(ErrorKind::Contended, message))
 }
 
@@ -172,12 +174,12 @@ pub(crate) async fn put_row_if_newer(
 fn holds_later_version(path: &Path, held: &[u8], row: &Row) -> Result<bool> {
     let Ok(held) = serde_json::from_slice::<ArchivedRow>(held) else {
         let message =
-            format!("expected an entity as JSON in the blob `{path}`, found something else");
+            format!("expected an entity as JSON in the blob `{path}`, found other content");
         return Err(Error::new(ErrorKind::Conflict, message));
     };
     if (held.partition_key.as_str(), held.row_key.as_str()) != row.keys() {
         let message = format!(
-            "the blob `{path}` holds another entity, ({}, {}): the store takes two names for one",
+            "the blob `{path}` holds another entity, ({}, {}): the store does not tell the two names apart",
             held.partition_key.escape_debug(),
             held.row_key.escape_debug()
         );
@@ -195,7 +197,7 @@ fn archive_error(path: &Path, error: StoreError) -> Error {
         }
         _ => ErrorKind::Backend,
     };
-    Error::new(kind, format!("the store of blobs failed at `{path}`")).with_source(error)
+    Error::new(kind, format!("the blob store failed at `{path}`")).with_source(error)
 }
 
 #[cfg(test)]

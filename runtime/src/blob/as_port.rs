@@ -87,7 +87,7 @@ async fn copy_as_stored(
 
 fn missing_blob_error(source: &str) -> Error {
     let message = format!(
-        "the blob `{}` is gone: the row that it was read from points elsewhere now, read it again",
+        "the blob `{}` is gone: the row that it was read from refers to another blob now; read the row again",
         source.escape_debug()
     );
     Error::new(ErrorKind::Stale, message)

@@ -19,7 +19,7 @@ pub(crate) fn run_blocking<T: Send + 'static>(
     async move {
         match begun {
             Ok(task) => task.await.map_err(|error| {
-                let message = "the runtime ended before the work on a blob";
+                let message = "the async runtime shut down before the blob operation ended";
                 Error::new(ErrorKind::Backend, message).with_source(error)
             }),
             Err(done) => Ok(done),

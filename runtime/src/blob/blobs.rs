@@ -108,7 +108,8 @@ impl Blobs {
             return Ok(());
         }
         let message = format!(
-            "this store of blobs cannot compare versions when it replaces a blob (no directory can), and other processes may write beside this one with the {} store: use the blobs of a cloud, or the embedded store",
+            "this blob store cannot compare versions when it replaces a blob (no directory can), but other processes \
+             may write at the same time with the {} store; use a cloud blob store, or the embedded store",
             self.backend
         );
         Err(Error::new(ErrorKind::Unsupported, message))

@@ -85,7 +85,7 @@ impl Blobs {
             return blob_store_error(error);
         };
         let message = format!(
-            "the store of blobs `{}` cannot write a blob on the condition that there is none, or cannot copy one: use a store that can",
+            "the blob store `{}` cannot write a blob only if none exists, or cannot copy a blob; use a store that can",
             self.store
         );
         Error::new(ErrorKind::Unsupported, message).with_source(error)
@@ -307,7 +307,7 @@ fn file_stream(
 
 pub(super) fn blob_path(name: &str) -> Result<Path> {
     Path::parse(name).map_err(|error| {
-        Error::new(ErrorKind::Invalid, "the name is no valid name of a blob").with_source(error)
+        Error::new(ErrorKind::Invalid, "the name is not a valid blob name").with_source(error)
     })
 }
 

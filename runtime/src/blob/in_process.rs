@@ -50,7 +50,7 @@ pub(super) async fn replace_under_lock(
     // Outside of a runtime a directory is written where the future is polled, and does not wait.
     let Ok(runtime) = Handle::try_current() else { return write.await };
     let stopped = |error| {
-        let message = "the task that writes the blob stopped, the write may have happened";
+        let message = "the task that writes the blob stopped; the write may have happened";
         Error::new(ErrorKind::Ambiguous, message).with_source(error)
     };
     runtime.spawn(write).await.map_err(stopped)?

@@ -59,9 +59,9 @@ fn blob_error(error: StoreError) -> Error {
         // A blob to be replaced that no longer exists was changed by another writer.
         StoreError::Precondition { .. } | StoreError::NotFound { .. } => changed_since_read_error(),
         StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => {
-            let message = "the store of blobs cannot compare versions when it replaces a blob: use a store that can";
+            let message = "the blob store cannot compare versions when it replaces a blob; use a store that can";
             Error::new(ErrorKind::Unsupported, message).with_source(error)
         }
-        error => Error::new(ErrorKind::Backend, "the store of blobs failed").with_source(error),
+        error => Error::new(ErrorKind::Backend, "the blob store failed").with_source(error),
     }
 }

@@ -140,7 +140,7 @@ impl<S: Stream<Item = Result<Bytes>>> ContentSealer<S> {
         if let Some((expected, hash, len)) = self.sums.take_if(|_| is_end)
             && expected != (LengthAndHash { len, hash: hash.finalize().into() })
         {
-            return Err(corrupt_error("the blob that is to be encrypted is damaged".to_owned()));
+            return Err(corrupt_error("the blob to encrypt is damaged".to_owned()));
         }
         let next = first.saturating_add(length_of(&chunks));
         self.next = (!is_end).then_some(next);
@@ -377,7 +377,7 @@ fn wrong_length(expected: u64, found: u64) -> Error {
 /// Returns the error for a chunk that fails authentication. The cause cannot be determined.
 fn chunk_authentication_error(index: u64) -> Error {
     corrupt_error(format!(
-        "its chunk {index} was not encrypted with the row's key for this place, or was changed since"
+        "its chunk {index} was not encrypted with the row's key for this place, or has been changed since"
     ))
 }
 

@@ -40,7 +40,7 @@ pub fn block_on(test: Pin<Box<dyn Future<Output = ()> + '_>>) {
 /// Tests one promise. A promise in `differs` has to fail, which keeps the list current.
 async fn keeps(name: &str, differs: &[&str], promise: Trial) {
     match (tokio::spawn(promise).await, differs.contains(&name)) {
-        (Ok(()), true) => panic!("`{name}` is kept: take it off the list of differences"),
+        (Ok(()), true) => panic!("`{name}` is kept; remove it from the list of differences"),
         (Err(broken), false) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
         _ => {}
     }
@@ -106,7 +106,7 @@ macro_rules! promise_suite {
             #[test]
             fn differences_are_promises() {
                 for name in DIFFERS {
-                    assert!($crate::conformance::PROMISES.contains(name), "`{name}` is no promise");
+                    assert!($crate::conformance::PROMISES.contains(name), "`{name}` is not a promise of the suite");
                 }
             }
 

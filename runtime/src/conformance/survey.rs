@@ -69,7 +69,8 @@ pub async fn survey(
 ) -> Result<SurveyReport> {
     refuse_prefix(prefix)?;
     if !tables_of(&*backend, prefix).await?.is_empty() {
-        let message = format!("tables whose names begin with `{prefix}` exist: use another prefix");
+        let message =
+            format!("tables whose names begin with `{prefix}` already exist; use another prefix");
         return Err(Error::new(ErrorKind::Invalid, message));
     }
     probe(&*backend, prefix).await?;

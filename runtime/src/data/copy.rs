@@ -241,14 +241,15 @@ impl Copy {
     async fn check_options(&self) -> Result<()> {
         self.tables.iter().try_for_each(|table| refuse_framework_table(table))?;
         if self.deletes_extra && self.filter != Filter::Constant(true) {
-            let message = "rows that do not match the filter any more would be deleted; copy whole tables, \
-                           or delete nothing";
+            let message = "with a filter, the target's rows that no longer match it would be deleted; copy whole \
+                           tables, or delete nothing";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         for client in [&self.from, &self.to] {
             let capabilities = client.capabilities();
             if !capabilities.ordered {
-                let message = format!("the store `{}` keeps no order of rows", capabilities.name);
+                let message =
+                    format!("the store `{}` does not keep rows in key order", capabilities.name);
                 return Err(Error::new(ErrorKind::Unsupported, message));
             }
         }
@@ -261,8 +262,9 @@ impl Copy {
             return Ok(());
         }
         let message = format!(
-            "{} dirty rows, {} claims, {} messages and {} poisoned ones are open in the source, and do not come \
-             along; run a worker until it is idle (a dirty row may wait for the write deadline), or leave them",
+            "the source has {} open dirty rows, {} claims, {} messages and {} poisoned messages, which are not \
+             copied; run a worker until it is idle (a dirty row may wait for the write deadline), or leave them \
+             behind",
             status.dirty_rows, status.claims, status.messages, status.poisoned
         );
         Err(Error::new(ErrorKind::Rejected, message))

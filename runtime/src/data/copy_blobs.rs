@@ -165,8 +165,8 @@ impl CopyBlobs {
         if case(&self.from) == case(&self.to) {
             return Ok(());
         }
-        let message = "case counts in the names of tables in one store and not in the other, so that their blobs have \
-                       other names; write the entities with their blobs anew";
+        let message = "only one of the stores distinguishes case in table names, so the blobs have other names there; \
+                       write the entities with their blobs again";
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 }
@@ -303,5 +303,5 @@ async fn next_if_empty(mut rest: Bytes, pieces: &mut Pieces) -> Result<Bytes> {
 }
 
 fn blob_store_error(error: StoreError) -> Error {
-    Error::new(ErrorKind::Backend, "a store of blobs failed").with_source(error)
+    Error::new(ErrorKind::Backend, "a blob store failed").with_source(error)
 }

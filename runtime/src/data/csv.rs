@@ -116,7 +116,7 @@ pub(crate) fn split_record(record: &[u8]) -> Result<Vec<CsvField>> {
                 if let Some(quote) = field.find('"') {
                     return Err(invalid_record_error(
                         at + quote,
-                        "a quote stands inside a field without quotes",
+                        "a field without quotes contains a quote",
                     ));
                 }
                 (CsvField { text: field.to_owned(), is_quoted: false }, after)

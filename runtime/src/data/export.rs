@@ -163,11 +163,12 @@ impl Export {
         let unsupported = |message| Error::new(ErrorKind::Unsupported, message);
         if self.format != Format::JsonLines {
             return Some(unsupported(
-                "an export as CSV cannot be continued, because new columns may have come; start it again",
+                "a CSV export cannot be resumed, because new columns may have appeared; start again without `resume`",
             ));
         }
         if !self.client.capabilities().ordered {
-            let message = "the store keeps no order of rows, so an export cannot be continued; start it again without `resume`";
+            let message = "the store does not keep rows in key order, so an export cannot be resumed; start again \
+                           without `resume`";
             return Some(unsupported(message).in_table(&self.table));
         }
         None
@@ -336,7 +337,7 @@ impl Export {
             }
             let row = read_json_line(&line).map_err(|error| {
                 let message = format!(
-                    "`{}` is no earlier attempt of this export: {}; delete it",
+                    "`{}` is not an earlier attempt of this export: {}; delete the file",
                     part.display(),
                     error.message()
                 );
@@ -517,7 +518,7 @@ impl Columns {
             return Ok(());
         }
         let message =
-            "the row has a property that no row had when the columns were read; export again";
+            "the row has a property that was added after the columns were read; export again";
         Err(Error::new(ErrorKind::Contended, message).at_keys(partition_key, row_key))
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn refuse_framework_table(name: &str) -> Result<()> {
     if !is_framework_table(name) {
         return Ok(());
     }
-    let message = "the table holds the outbox's records of one store, which mean nothing in another; \
-                   let a worker finish the work instead";
+    let message = "the table holds outbox records, which are valid only in their own store; let a worker finish the \
+                   work instead";
     Err(Error::new(ErrorKind::Invalid, message).in_table(name))
 }

@@ -290,7 +290,7 @@ impl<'w> Import<'w> {
         }
         let at = error_at_line(&error, line).in_table(&self.table);
         at.with_message_suffix(&format!(
-            "; every line before it is written, go on from line {line}"
+            "; all lines before it are written; continue from line {line}"
         ))
     }
 
@@ -356,5 +356,6 @@ impl BadLines<'_> {
 }
 
 fn aside_error(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Backend, "writing the lines that are set aside failed").with_source(error)
+    Error::new(ErrorKind::Backend, "writing the lines that were set aside failed")
+        .with_source(error)
 }

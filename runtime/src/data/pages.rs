@@ -47,8 +47,7 @@ impl<'s> RowPages<'s> {
     /// Starts reading after these keys.
     pub(crate) fn start_after(self, partition_key: &str, row_key: &str) -> Result<Self> {
         if !self.store.capabilities().ordered {
-            let message =
-                "the store keeps no order of rows, so that nothing can be resumed; begin again";
+            let message = "the store does not keep rows in key order, so the work cannot be resumed; start again";
             return Err(Error::new(ErrorKind::Unsupported, message).in_table(self.table));
         }
         // Before the first page there is always one filter.

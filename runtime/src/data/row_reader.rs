@@ -124,8 +124,7 @@ fn refuse_outbox_row(row: Row) -> Result<Row> {
     if !is_outbox_row(&row) {
         return Ok(row);
     }
-    let message = "RowKeys that begin with `~e` are those of the outbox, whose rows mean nothing in \
-                   another store";
+    let message = "RowKeys that begin with `~e` belong to the outbox, whose rows are valid only in their own store";
     let (partition_key, row_key) = row.keys();
     Err(Error::new(ErrorKind::Invalid, message).at_keys(partition_key, row_key))
 }
@@ -201,7 +200,7 @@ const EDM_TYPES: [EdmType; 8] = [
 ];
 
 fn unknown_type(text: &str) -> Error {
-    let message = format!("`{}` names no type such as `Edm.Int32`", text.escape_debug());
+    let message = format!("`{}` is not a type such as `Edm.Int32`", text.escape_debug());
     Error::new(ErrorKind::Invalid, message)
 }
 
@@ -232,13 +231,13 @@ fn csv_row(columns: &[Column], fields: &[CsvField]) -> Result<Row> {
             }
         };
         let value = value.ok_or_else(|| {
-            let message = "the text is no value of the type of its column";
+            let message = "the text is not a value of its column's type";
             Error::new(ErrorKind::Invalid, message)
                 .at_keys(partition_key, row_key)
                 .in_property(name)
         })?;
         if names.contains(&name.as_str()) {
-            let message = "the row has values in two columns of one property";
+            let message = "the row has values in two columns of the same property";
             let error = Error::new(ErrorKind::Invalid, message);
             return Err(error.at_keys(partition_key, row_key).in_property(name));
         }

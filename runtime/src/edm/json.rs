@@ -43,7 +43,7 @@ pub(crate) fn json_from_edm<T: DeserializeOwned>(
 ) -> Result<T, InvalidValue> {
     match value {
         Some(ValueRef::String(text)) => serde_json::from_str(text)
-            .map_err(|error| InvalidValue::new(format!("expected JSON of the field: {error}"))),
+            .map_err(|error| InvalidValue::new(format!("expected the field as JSON: {error}"))),
         Some(other) => Err(InvalidValue::wrong_type(EdmType::String, other.edm_type())),
         None => Err(InvalidValue::new("expected Edm.String, found no such property")),
     }

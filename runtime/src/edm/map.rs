@@ -162,7 +162,7 @@ impl InvalidValue {
     #[must_use]
     pub fn redacted(self) -> Self {
         Self::new(
-            "the value does not fit the field; it is not shown, because the field is encrypted",
+            "the value does not fit the field; the value is not shown because the field is encrypted",
         )
     }
 

@@ -133,7 +133,9 @@ pub fn read_blob_properties<F, const N: usize>(
     let wrong = |property: &str, expected, found: Option<ValueRef<'_>>| {
         let invalid = match found {
             Some(found) => InvalidValue::wrong_type(expected, found.edm_type()),
-            None => InvalidValue::new("expected it beside the blob's name, found no such property"),
+            None => InvalidValue::new(
+                "expected this property in addition to the blob's name, found none",
+            ),
         };
         invalid.into_read_error(property)
     };

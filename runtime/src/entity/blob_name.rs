@@ -34,7 +34,7 @@ pub(crate) fn blob_name(
         let segment = escape_segment(part);
         if segment.len() > SEGMENT_BYTES {
             let message = format!(
-                "`{}` takes {} bytes in the name of a blob, and {SEGMENT_BYTES} are allowed",
+                "`{}` takes {} bytes in the blob's name, the limit is {SEGMENT_BYTES}",
                 part.escape_debug(),
                 segment.len()
             );
@@ -45,10 +45,8 @@ pub(crate) fn blob_name(
     }
     name.push_str(random);
     if name.len() > NAME_CHARS {
-        let message = format!(
-            "the name of the blob takes {} characters, and {NAME_CHARS} are allowed",
-            name.len()
-        );
+        let message =
+            format!("the blob's name has {} characters, the limit is {NAME_CHARS}", name.len());
         return Err(name_too_large_error(owner, message));
     }
     Ok(name)

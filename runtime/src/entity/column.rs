@@ -337,7 +337,7 @@ impl SystemValue for time::OffsetDateTime {
         written.ok_or_else(|| {
             Error::new(
                 ErrorKind::Decode,
-                "expected a Timestamp, found a row that was not written yet",
+                "expected a Timestamp, found a row that has not been written yet",
             )
         })
     };

@@ -43,7 +43,8 @@ impl TimeWindow {
     /// Returns the fault of a window of times in an untyped query, which cannot filter by the property of the
     /// time. Returns `None` if the path gives a single time.
     pub(crate) fn fault_in_untyped_query(self) -> Option<KeyFault> {
-        let message = "a window of times is part of a typed query: ask `client.table().query(..)`, or name one table and give its keys";
+        let message = "a time window needs a typed query; call `client.table().query(..)`, or name one table and give \
+                       its keys";
         (!self.is_time).then(|| KeyFault::new("the window", InvalidValue::new(message)))
     }
 }
@@ -191,7 +192,8 @@ fn period_starting(date: Date, hour: u8) -> Option<Period> {
 /// Returns the error for writing an entity to a table that it does not belong to.
 pub(crate) fn wrong_table_error(table: &str, wanted: &str) -> Error {
     let message = format!(
-        "the entity's time belongs to table `{wanted}`, and this write is to `{table}`; a stored entity is moved there with `move_to`"
+        "the entity's time belongs to table `{wanted}`, but this write goes to `{table}`; move a stored entity with \
+         `move_to`"
     );
     Error::new(ErrorKind::Invalid, message).in_table(table)
 }
@@ -222,7 +224,8 @@ pub(crate) fn check_home_table(table: &str, home: &Cow<'static, str>) -> Result<
 /// Returns the error for keys that do not determine the dated table.
 pub(crate) fn unspecified_dated_table_error(dated: &DatedTables) -> Error {
     let message = format!(
-        "the keys do not say which table of `{}` they are in: write the path with the field that names it, or open one table with `client.table_named`",
+        "the keys do not determine the table of `{}`; add the field that names the table to the path, or open one \
+         table with `client.table_named`",
         dated.template
     );
     Error::new(ErrorKind::Invalid, message).in_table(dated.template)

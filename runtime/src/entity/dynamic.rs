@@ -350,7 +350,8 @@ impl DynamicEntity {
 
     fn framework_error(&self, what: &str) -> Error {
         let message = format!(
-            "the {what} belongs to the rows that the library itself writes; choose another name, or say with `allow_framework_names()` that it is meant"
+            "the {what} is reserved for entable's own rows; choose another name, or call `allow_framework_names()` to \
+             allow it"
         );
         Error::new(ErrorKind::Invalid, message).at_keys(&self.partition_key, &self.row_key)
     }

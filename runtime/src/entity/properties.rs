@@ -196,7 +196,8 @@ impl<'b> PropertyWriter<'b> {
             return Err(self.write_error(InvalidValue::new(message), name));
         }
         if is_framework_property(name) || is_operation_id(name.as_bytes(), value.as_ref()) {
-            let message = "the library itself writes the property of this name, so a bag of extra properties cannot hold it; choose another name";
+            let message = "entable itself writes the property of this name, so a bag of extra properties cannot hold \
+                           it; choose another name";
             return Err(self.write_error(InvalidValue::new(message), name));
         }
         self.put_value(name, value.as_ref());

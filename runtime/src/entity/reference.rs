@@ -104,7 +104,8 @@ impl<E> KeyRef<E> {
     /// Refuses keys that still contain the placeholder of a blind token, which no stored row has.
     fn check_tokens(&self) -> Result<()> {
         if [&self.partition_key, &self.row_key].iter().any(|key| key.contains(TOKEN_PLACEHOLDER)) {
-            let message = "the keys of the reference lack blind tokens, which only a verb makes: refer to an entity that was read by its primary path with `KeyRef::from(&stored)`";
+            let message = "the reference's keys lack blind tokens, which only a verb can make; read the entity by its \
+                           primary path and refer to it with `KeyRef::from(&stored)`";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         Ok(())

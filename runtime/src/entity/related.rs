@@ -135,9 +135,10 @@ impl<A: TableEntity> Stored<A> {
 }
 
 const UNREADABLE_COPY: &str =
-    "the copy that the entity was read through does not give the primary's keys back";
+    "the primary's keys cannot be restored from the copy that the entity was read through";
 
-const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
+const NOT_DERIVABLE: &str = "the other entity's key has a part that this entity's key lacks; both need the same field \
+                             in the same form";
 
 /// Derives the keys of an entity's row in row family `to` from the keys of its row in row family `from`. Fails
 /// if the keys lack a field that `to` needs in the same form.
@@ -189,7 +190,7 @@ pub(super) fn text_of_part(
         };
     }
     Err(InvalidValue::new(format!(
-        "the key does not hold the field `{}` in the form that the other key needs",
+        "the key does not contain the field `{}` in the form that the other key needs",
         part.field
     )))
 }

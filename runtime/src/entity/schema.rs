@@ -422,7 +422,7 @@ impl Schema {
                 )
             }
             Recognition::Unmarked => {
-                format!("unrecognized entity: expected `{expected}`, the row does not say its type")
+                format!("unrecognized entity: expected `{expected}`, found a row without a type")
             }
         };
         let error = Error::new(ErrorKind::UnrecognizedEntity, message);
@@ -440,7 +440,7 @@ impl Schema {
             _ => format!("version {}", self.version),
         };
         let message = format!(
-            "unrecognized entity: version {version} of `{entity}`, this program knows {known}"
+            "unrecognized entity: found version {version} of `{entity}`, but this program knows {known}"
         );
         Error::new(ErrorKind::UnrecognizedEntity, message).of_type(&format!("{entity}.v{version}"))
     }

@@ -325,7 +325,8 @@ fn value_too_large_error(
     let (pieces, most) = (names.len(), piece_bytes(pad).min(PROPERTY_BYTES));
     let hash = if pad.is_some() { ", the first one with a hash of the value" } else { "" };
     let message = format!(
-        "the value has {bytes} bytes, and each of its {pieces} pieces holds at most {most}{hash}: write a larger `split(n)`, or keep the value in a blob"
+        "the value has {bytes} bytes, but each of its {pieces} pieces holds at most {most}{hash}; write a larger \
+         `split(n)`, or keep the value in a blob"
     );
     let name = names.first().copied().unwrap_or_default();
     out.write_error_with_row_keys(
@@ -400,7 +401,8 @@ fn whole_pieces<'r, const N: usize>(
         return Ok(Some(pieces));
     }
     let mixed = || {
-        let message = "the pieces of the value were not written together: another program wrote one of them, or somebody put an old one back";
+        let message = "the pieces of the value were not written together: another program wrote one of them, or \
+                       someone restored an old one";
         let name = names.first().copied().unwrap_or_default();
         Error::seal(SealFault::Authentication, message).in_property(name)
     };

@@ -70,7 +70,9 @@ impl UnknownProperties {
 
 /// Returns the error for a write that would lose an encrypted value.
 pub(crate) fn lossy_write_error(property: &str) -> Error {
-    let message = "the property is encrypted and unknown to this program, which cannot write it under other keys or into a copy: give the client the keys, or write with a program that declares it";
+    let message = "the property is encrypted and this program does not declare it, so it cannot be written under \
+                   other keys or into a copy; give the client the keys, or write with a program that declares the \
+                   property";
     Error::new(ErrorKind::Lossy, message).in_property(property)
 }
 

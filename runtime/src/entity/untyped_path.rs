@@ -72,7 +72,8 @@ impl Access {
     pub(crate) fn into_keys(self) -> Keys {
         let fault = self.fault.or_else(|| {
             let message =
-                "holds the blind token of a secret value, which a verb makes from the path itself";
+                "contains the blind token of a secret value; pass the path itself, because only a verb can make the \
+                 token";
             self.open.map(|_| KeyFault::new("the key", InvalidValue::new(message)))
         });
         let fault = fault.or_else(|| self.window.and_then(TimeWindow::fault_in_untyped_query));
@@ -253,7 +254,7 @@ impl PathDraft {
                 self.window = Some(TimeWindow { from, until, is_time: false });
             }
             (Ok(_), Ok(_)) => {
-                let message = "the window ends before it begins: give the earlier time first";
+                let message = "the window ends before it begins; give the earlier time first";
                 self.fault.get_or_insert_with(|| KeyFault::new(field, InvalidValue::new(message)));
             }
             (Err(invalid), _) | (_, Err(invalid)) => {

@@ -59,7 +59,8 @@ fn upgrade_error(old: &Schema, new: &Schema, version: u32, reason: BoxError) -> 
     );
     // The reason may contain values, which must not be shown if fields are encrypted.
     if [old, new].iter().any(|schema| schema.is_sealed()) {
-        let message = format!("{message}; why is not shown, as it has encrypted fields");
+        let message =
+            format!("{message}; the reason is not shown because the entity has encrypted fields");
         return Error::new(ErrorKind::Decode, message);
     }
     Error::new(ErrorKind::Decode, format!("{message}: {reason}")).with_source(reason)

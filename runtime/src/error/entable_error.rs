@@ -124,7 +124,7 @@ impl Error {
     /// Creates the `Conflict` that refuses a change of an entity while a move transfers it to other keys.
     pub(crate) fn moving_entity(partition_key: &str, row_key: &str) -> Self {
         let message =
-            "the entity is moving between partitions or tables; wait until the move is over";
+            "the entity is moving between partitions or tables; wait until the move completes";
         let mut error = Self::new(ErrorKind::Conflict, message).at_keys(partition_key, row_key);
         error.0.is_moving = true;
         error

@@ -75,7 +75,7 @@ fn check_condition(filter: &Filter) -> Result<()> {
 pub(super) fn check_value_is_finite(property: &str, value: &Value) -> Result<()> {
     match value {
         Value::Double(number) if !number.is_finite() => {
-            let message = format!("{number} has no literal in a filter");
+            let message = format!("{number} cannot be written as a literal in a filter");
             Err(Error::service(ServiceCode::InvalidInput, message).in_property(property))
         }
         _ => Ok(()),
@@ -92,7 +92,9 @@ fn check_name(name: &str) -> Result<()> {
         false => error,
     })?;
     if RESERVED.contains(&name) {
-        let message = format!("filters cannot name a property `{name}`: the word is reserved");
+        let message = format!(
+            "a filter cannot use the property `{name}`, because its name is a reserved word"
+        );
         return Err(Error::service(ServiceCode::InvalidInput, message).in_property(name));
     }
     Ok(())

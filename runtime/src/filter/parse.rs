@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
         let (at, what) = match fault {
             LexError::Syntax(at) => (*at, "syntax error".to_owned()),
             LexError::Literal(at, literal) => {
-                (*at, format!("`{literal}` is no literal of its type"))
+                (*at, format!("`{literal}` is not a valid literal of its type"))
             }
         };
         let position = self.text.get(..at).map_or(at, |before| before.chars().count());
@@ -160,8 +160,8 @@ impl<'a> Parser<'a> {
         if self.level > LEVELS {
             let levels = levels_of_text(self.text).unwrap_or(self.level);
             let message = format!(
-                "the filter's text nests parentheses and `not` {levels} deep, the limit is {LEVELS}; \
-                 leave out parentheses"
+                "the filter's text nests parentheses and `not` {levels} deep, the limit is {LEVELS}; remove \
+                 parentheses"
             );
             return Err(Error::service(ServiceCode::InvalidInput, message));
         }

@@ -85,7 +85,7 @@ pub fn unescape(text: &str) -> Result<Cow<'_, str>, InvalidValue> {
     loop {
         let Some((escaped, after)) = read_escape(rest) else {
             let text = text.escape_debug();
-            return Err(InvalidValue::new(format!("key part `{text}` holds an unknown escape")));
+            return Err(InvalidValue::new(format!("key part `{text}` contains an unknown escape")));
         };
         out.push(escaped);
         match after.split_once(ESCAPE) {

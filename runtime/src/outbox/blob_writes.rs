@@ -152,7 +152,7 @@ fn check_encryption(value: &BlobFieldValue) -> Result<()> {
     if value.names.key.is_some() || value.blob.content_key().is_none() {
         return Ok(());
     }
-    let message = "the blob is encrypted and the field is not: read its bytes and write a `Blob::new` of them";
+    let message = "the blob is encrypted but the field is not; read its bytes and write them with `Blob::new`";
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
@@ -213,7 +213,7 @@ async fn write_blob(
     if let Some(upload) = blob.unreferenced_upload() {
         if upload.row_write_deadline().is_over() {
             let message =
-                "the upload is too old to be written, a sweep may remove it: upload again";
+                "the upload is too old to be written, because a sweep may remove it; upload again";
             return Err(Error::new(ErrorKind::Stale, message));
         }
         let name = blob.name().unwrap_or_default().to_owned();
@@ -243,7 +243,7 @@ async fn write_blob(
             return written(stored, deadline);
         }
     }
-    Err(Error::new(ErrorKind::Contended, "each name that was tried for the blob is taken"))
+    Err(Error::new(ErrorKind::Contended, "every name tried for the blob is taken"))
 }
 
 /// Returns the content of a value: its bytes, or the stored blob with its name.
@@ -272,7 +272,8 @@ pub(crate) fn check_has_blob_store(outbox: &Outbox) -> Result<()> {
 }
 
 pub(crate) fn missing_blob_store_error() -> Error {
-    let message = "a field is kept in a blob, and the client has no store for blobs: `Client::builder().blobs(..)`";
+    let message = "a field is kept in a blob, but the client has no blob store; set one with \
+                   `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
 }
 

@@ -91,6 +91,7 @@ fn is_full(error: &Error, verb: Verb) -> bool {
 
 /// Returns the error for a primary whose dirty row is full because no worker finishes its work.
 pub(super) fn workers_behind_error(primary: RowAt<'_>) -> Error {
-    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
+    let message = "the work on the entity's copies in other partitions is too far behind; run a worker with \
+                   `client.worker().run(..)`";
     Error::new(ErrorKind::Contended, message).at_row(primary)
 }

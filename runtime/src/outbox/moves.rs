@@ -263,7 +263,8 @@ impl MoveJob<'_> {
             return Ok(MoveSource::Gone);
         }
         if !self.outbox.codes.has_keys() && has_encrypted_property(&stored.row)? {
-            let message = "the entity has encrypted values, and this client has no keys";
+            let message = "the entity has encrypted values, but this client has no keys; set them with \
+                           `Client::builder().keys(..)`";
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(self.table));
         }
         let source = match self.decrypt_source(&stored).await {
@@ -337,7 +338,7 @@ impl MoveJob<'_> {
             return Ok(());
         }
         if is_tombstone(receipt)? || !self.message_identity().owns_receipt(receipt)? {
-            let message = "the receipt at the target of the move is that of another message";
+            let message = "the receipt at the target of the move belongs to another message";
             return Err(Error::new(ErrorKind::Decode, message));
         }
         let (work, code) =

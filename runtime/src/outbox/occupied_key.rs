@@ -44,7 +44,7 @@ impl OccupiedKey<'_> {
     /// Decides about the row that was found under the key.
     pub(crate) async fn decide_action(&self, found: &Row) -> Result<OccupiedKeyAction> {
         let Some(owner) = owner_of_copy(found, self.kinds, self.table)? else {
-            let holder = "a row that does not tell whose it is";
+            let holder = "a row that does not say which entity it belongs to";
             return Ok(OccupiedKeyAction::Violation(self.violation_error(holder), None));
         };
         let case = self.outbox.store.table_case();

@@ -108,7 +108,7 @@ pub(crate) async fn record_outbox_rows(
             }
         });
     recorded.await?.ok_or_else(|| {
-        let message = "the partition's registration was closed again and again";
+        let message = "the partition's registration was closed again each time; try again later";
         Error::new(ErrorKind::Contended, message).in_table(table)
     })
 }

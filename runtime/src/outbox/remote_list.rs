@@ -173,6 +173,6 @@ fn explain_too_large(error: Error) -> Error {
     if !error.is_too_large() {
         return error;
     }
-    let message = "the change of the list is more than a transaction takes: keep the list in blobs, `list(.., in_blob)`";
+    let message = "the change of the list exceeds one transaction; keep the list in blobs with `list(.., in_blob)`";
     Error::new(ErrorKind::TooLarge, message).with_source(error)
 }

@@ -64,7 +64,8 @@ impl OccupiedLocalCopy<'_> {
                 }
             }
             Holder::Orphan(row_key) => format!(
-                "the key of index `{index}` is held by an orphan: the entity `{}` does not derive it any more; `check()` finds it, `repair()` removes it",
+                "the key of index `{index}` is held by an orphan: the entity `{}` no longer has this key; find the \
+                 orphan with `check()` and remove it with `repair()`",
                 row_key.escape_debug()
             ),
             Holder::Row(what) => format!(

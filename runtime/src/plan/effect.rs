@@ -227,7 +227,8 @@ impl Planner {
         // A transaction cannot change two partitions.
         if row.partition_key() != old_partition {
             let message = format!(
-                "the PartitionKey changed from `{}` to `{}`, and no transaction spans two partitions; use `move_to`",
+                "the PartitionKey changed from `{}` to `{}`, but a transaction cannot span two partitions; use \
+                 `move_to`",
                 old_partition.escape_debug(),
                 row.partition_key().escape_debug()
             );
@@ -543,7 +544,8 @@ fn require_etag(current: &Row, etag: Option<ETag>) -> Result<&Row> {
     if current.etag() == etag {
         return Ok(current);
     }
-    let message = "the entity has changed: the store holds another version than the ETag names";
+    let message =
+        "the entity has changed: its ETag in the store differs from the given one; read it again";
     let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
     Err(error_with_row_keys(current, error))
 }

@@ -200,7 +200,8 @@ impl KeyCondition<'_> {
         }
         Err(self.refused_error(
             family.name,
-            "its place in the key follows parts that the path leaves open; give these first, or store the field too with `#[table(store)]`",
+            "in the key it follows parts that the path leaves open; give those parts first, or store the field too \
+             with `#[table(store)]`",
         ))
     }
 

@@ -150,7 +150,7 @@ pub(crate) fn read_ids_of_row(row: &Row, form: IdForm) -> Result<Vec<String>> {
             _ => None,
         };
         let parsed = parsed.ok_or_else(|| {
-            Error::new(ErrorKind::Decode, "expected a JSON array of what leads to entities")
+            Error::new(ErrorKind::Decode, "expected a JSON array of entity ids")
                 .at_keys(row.partition_key(), row.row_key())
                 .in_property(&name)
         })?;
@@ -201,7 +201,8 @@ impl ListDelta {
             spill.is_none_or(|(_, number)| number.len() <= MAX_SPILLS.to_string().len())
         };
         if operations.len() > limits::BATCH_OPERATIONS || !operations.iter().all(is_numbered) {
-            let message = "the ids of the list take more rows than a transaction can write: keep the list in blobs, `list(.., in_blob)`";
+            let message = "the list's ids take more rows than a transaction can write; keep the list in blobs with \
+                           `list(.., in_blob)`";
             let error = Error::new(ErrorKind::TooLarge, message);
             return Err(error.at_keys(partition_key, row_key));
         }

@@ -208,7 +208,8 @@ pub(crate) fn mark_moving<E: TableEntity>(
     // A copy does not contain its primary's ETag, under which the source is marked.
     if !matches!(stored.source(), RowSource::Primary) {
         return refused(
-            "an entity is moved as it was read through its own keys, not through an index, and not under an ETag alone: read it with `get(stored.point())`, change it and move it",
+            "a move needs an entity that was read through its own keys, not through an index or with an ETag alone; \
+             read it with `get(stored.point())`, change it and move it",
         );
     }
     refuse_moving(row)?;
@@ -221,7 +222,8 @@ pub(crate) fn mark_moving<E: TableEntity>(
     let values = moved_values(E::SCHEMA, &before.map_err(place)?, &wanted)?;
     if !values.is_empty() && !E::SCHEMA.is_current_primary(row)? {
         return refused(
-            "the entity is stored in an older version, which may name the changed fields otherwise: write it as it is with `replace`, then change it and move it",
+            "the entity is stored in an older version, whose field names may differ; write it unchanged with \
+             `replace`, then change it and move it",
         );
     }
     let rows = EntityRows::from_primary_only(wanted.clone());
@@ -232,7 +234,8 @@ pub(crate) fn mark_moving<E: TableEntity>(
     let carried = read_any_version::<E>(&arrived, family).and_then(|entity| entity.to_row());
     if !carried.map_err(place)?.has_same_content(&wanted) {
         return refused(
-            "a move changes nothing but the fields that the keys hold and the time that names a dated table; write other changes with `replace` first, then change the keys and move it",
+            "a move can change only the fields in the keys and the time that names a dated table; write other changes \
+             with `replace` first, then change the keys and move it",
         );
     }
     if E::SCHEMA.has_key_tokens() {
@@ -276,7 +279,7 @@ fn target_row(
         && let Some(period) = dated.period_of(&message.to_table, TableCase::Insensitive)
         && period != dated.period_at(*time)
     {
-        let refusal = "the time of the move is not one of the table that the entity moves to";
+        let refusal = "the time of the move does not belong to the table that the entity moves to";
         return Err(Error::new(ErrorKind::Invalid, refusal).in_table(&message.to_table));
     }
     Ok(row)

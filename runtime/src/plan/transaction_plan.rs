@@ -138,7 +138,8 @@ impl TransactionPlan {
             return Ok(());
         }
         let message = format!(
-            "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {operations}"
+            "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox \
+             included; this one has {operations}"
         );
         let error = Error::new(ErrorKind::TooLarge, message);
         Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
@@ -403,7 +404,8 @@ pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, Li
 /// Returns the error for a transaction with two operations on one row.
 pub(crate) fn row_written_twice_error(earlier: usize, later: usize) -> Error {
     let message = format!(
-        "an entity group transaction writes a row once, and operations {earlier} and {later} write the same"
+        "operations {earlier} and {later} write the same row, but an entity group transaction may write a row only \
+         once"
     );
     Error::service(ServiceCode::InvalidDuplicateRow, message)
 }

@@ -38,12 +38,12 @@ fn loaded_entity<S>(stored: &Stored<S>) -> Result<EntityReadByCaller> {
             |message: &str| error_with_row_keys(row, Error::new(ErrorKind::Invalid, message));
         if row.has_same_content(&Row::without_keys()) {
             return Err(invalid(
-                "the value that was given with an ETag cannot be stored: insert it to learn why",
+                "the value given with an ETag cannot be stored; insert it to see why",
             ));
         }
         if row.etag() == Some(ETag::from("*")) {
             return Err(invalid(
-                "`*` is not the ETag of a version: `replace_any` and `delete_at` write whatever version there is",
+                "`*` is not the ETag of a version; use `replace_any` or `delete_at` to write any version",
             ));
         }
     }

@@ -95,7 +95,8 @@ impl Request {
                 })
             };
             if is_declared() || self.is_property_chosen(property) {
-                let message = "the property is stored encrypted, which a filter cannot look into; compare it after it was read";
+                let message = "the property is stored encrypted, so a filter cannot compare it; compare it after \
+                               reading";
                 refused = Err(Error::new(ErrorKind::Invalid, message).in_property(property));
             }
         });

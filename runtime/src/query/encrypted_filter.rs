@@ -114,6 +114,7 @@ fn join_terms(terms: Vec<Filter>, join: Join) -> Filter {
 
 /// Returns the error for a condition on an encrypted property without a blind token.
 pub(crate) fn no_token_error(property: &str) -> Error {
-    let message = "the property is encrypted and has no token that a filter could ask for; write `#[table(encrypt, blind)]` on the field";
+    let message = "the property is encrypted and has no blind token to filter by; write `#[table(encrypt, blind)]` on \
+                   the field";
     Error::new(ErrorKind::Invalid, message).in_property(property)
 }

@@ -125,13 +125,15 @@ impl<E: TableEntity> KeyOrder<E> {
         let mut text = String::from("in key order");
         for query in &self.queries {
             if query.request.tables.is_some() {
-                let message = "a window of times reads several tables, whose rows are not merged by RowKey; give each path one time";
+                let message = "a time window reads several tables, whose rows cannot be merged by RowKey; give each \
+                               path one time";
                 return Err(Error::new(ErrorKind::Invalid, message).in_table(&query.request.table));
             }
             let plan = query.request.clone().plan().await?;
             let partition = plan.read.access.keys.partition.clone();
             let Some(partition) = partition.filter(|_| !plan.request.reads_list()) else {
-                let message = "rows come in the order of their RowKeys only where each path gives its PartitionKey and leads to rows, not to a list of ids";
+                let message = "merging by RowKey needs paths that give a whole PartitionKey and lead to rows, not to \
+                               a list of ids";
                 return Err(Error::new(ErrorKind::Invalid, message).in_table(&plan.request.table));
             };
             if !plan.request.store.capabilities().ordered {
@@ -150,7 +152,8 @@ impl<E: TableEntity> KeyOrder<E> {
             Some(Cursor { fingerprint: found, at, .. }) => match &at.row_key {
                 Some(row_key) if *found == fingerprint => Some((&at.partition_key, row_key)),
                 _ => {
-                    let message = "the cursor belongs to another query: the paths and conditions have to be the same, in the same order";
+                    let message = "the cursor belongs to another query; use the same paths and conditions in the same \
+                                   order";
                     return Err(Error::new(ErrorKind::InvalidCursor, message));
                 }
             },

@@ -152,7 +152,7 @@ pub(crate) fn list_blob_of_request(request: &Request) -> Result<Option<String>> 
         return Ok(None);
     }
     let Some((partition_key, row_key)) = request.access.keys.as_point() else {
-        let message = "a list in blobs is found by all of its key: give every part of it";
+        let message = "a list in blobs needs its whole key; give every part";
         return Err(Error::new(ErrorKind::Unsupported, message));
     };
     let table = request.table_to_read();

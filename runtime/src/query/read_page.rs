@@ -30,7 +30,8 @@ impl QueryPlan {
         }
         // With another filter, a cursor would silently skip or repeat rows.
         if cursor.is_some_and(|cursor| cursor.fingerprint != self.fingerprint()) {
-            let message = "the cursor belongs to another query: table, path, filter, selection and `take` have to be the same";
+            let message = "the cursor belongs to another query; use the same table, path, filter, selection and \
+                           `take`";
             let error = Error::new(ErrorKind::InvalidCursor, message);
             return Err(error.in_table(&self.request.table));
         }

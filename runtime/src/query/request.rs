@@ -137,7 +137,7 @@ impl Request {
                 (Some((period, _)), Some(named)) if period != named => {
                     // The path fixes a time outside the period of the table that the caller opened.
                     let message = format!(
-                        "the path leads to another table than `{name}`, of the time that it gives"
+                        "the path's time belongs to another table than `{name}`; open the table of that time"
                     );
                     let error = Error::new(ErrorKind::Invalid, message).in_table(name);
                     self.fault.get_or_insert(error);
@@ -489,7 +489,7 @@ impl Request {
         }
         if !self.scan_allowed && CostClass::of_filter(filter) == CostClass::TableScan {
             let message = format!(
-                "the filter `{filter}` reads the whole table; give the PartitionKey, or call `allow_scan()`"
+                "the filter `{filter}` would read the whole table; give the PartitionKey, or call `allow_scan()`"
             );
             return Err(Error::new(ErrorKind::ScanRefused, message));
         }
@@ -498,8 +498,8 @@ impl Request {
             // A single row is the first in any order.
             if CostClass::of_filter(filter) != CostClass::Point {
                 let message = format!(
-                    "the rows of the {} store come in no order, so that its first ones are any; call \
-                     `any_order()` if any will do, or read all and sort them",
+                    "the {} store returns rows in no order, so the first ones are arbitrary; call `any_order()` to \
+                     accept any rows, or read all rows and sort them",
                     store.name
                 );
                 return Err(Error::new(ErrorKind::Unsupported, message));
@@ -520,7 +520,8 @@ fn refuse_properties(members: &'static Members, compared: &[String]) -> Result<(
         None => Ok(()),
         Some(name) => {
             let message = format!(
-                "a filter on `{name}` of the set `{}`, which has wide members: it would find some rows of an entity alone. Compare keys and types, or query the type",
+                "a filter on `{name}` of the set `{}`, which has wide members, would find only some of an entity's \
+                 rows; compare keys and types, or query one type",
                 members.set_name()
             );
             Err(Error::new(ErrorKind::Invalid, message).in_property(name))

@@ -243,7 +243,8 @@ fn encode_body(body: &str) -> Result<String> {
         return Ok(STANDARD.encode(body));
     }
     let message = format!(
-        "the message has {} bytes, {MAX_BODY} are allowed: its base64 may have {MAX_TEXT}; store large data elsewhere, and name its place in the message",
+        "the message has {} bytes, the limit is {MAX_BODY} ({MAX_TEXT} as base64); store large data elsewhere and put \
+         a reference in the message",
         body.len()
     );
     Err(Error::new(ErrorKind::TooLarge, message))

@@ -169,7 +169,8 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "`{}` is not a valid name of a queue: use {least} to {most} lower-case letters, digits and single hyphens between them",
+        "`{}` is not a valid queue name; use {least} to {most} lower-case letters, digits and single hyphens between \
+         them",
         name.escape_debug()
     );
     Err(Error::new(ErrorKind::Invalid, message))

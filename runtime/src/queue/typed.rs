@@ -260,7 +260,7 @@ impl MessageQueue {
     pub async fn requeue(&self, poison: &Poison) -> Result<()> {
         if self.verify_poison(poison).await? == WorkAuthenticity::NotAuthentic {
             let message = format!(
-                "the message is not authentic: nobody with the keys sent it as it is to the queue `{}`",
+                "the message is not authentic: no holder of the keys sent this content to the queue `{}`",
                 self.name().escape_debug()
             );
             return Err(Error::seal(SealFault::Authentication, message));

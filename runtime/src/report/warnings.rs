@@ -43,8 +43,7 @@ pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec
     warnings.extend(size_warning(schema));
     if schema.families.iter().any(|family| family.is_remote) {
         warnings.push(
-            "Rows in other partitions follow their primary. Run a worker: it finishes what a writer \
-             could not."
+            "Rows in other partitions are written after their primary. Run a worker to finish what a writer could not."
                 .to_owned(),
         );
     }
@@ -69,15 +68,14 @@ fn hot_partition(family: &'static Family) -> Option<String> {
         };
     if example.parts.is_empty() {
         return Some(format!(
-            "All {name} are in one partition, `{}`: a partition takes about 2,000 entities of 1 KiB a \
-             second.",
+            "All {name} are in one partition, `{}`, which takes about 2,000 entities of 1 KiB a second.",
             example.text
         ));
     }
     if family.partition.parts().zip(&example.parts).all(is_time) {
         return Some(format!(
-            "The PartitionKey of {name} is a time, `{}`: all that is written at one time goes to one \
-             partition. Put a bucket or another field before it.",
+            "The PartitionKey of {name} is a time, `{}`, so all writes of one period go to one partition. Put a \
+             bucket or another field before it.",
             family.partition.text
         ));
     }
@@ -192,8 +190,8 @@ fn partition_needed(schema: &'static Schema) -> Option<String> {
     }
     (!common.is_empty()).then(|| {
         format!(
-            "Every path needs {}: a question without it is a table scan. An index with another \
-             `partition_key` answers it.",
+            "Every path needs {}; a query without it scans the table. Add an index with another `partition_key` for \
+             such queries.",
             names_of(&common)
         )
     })
@@ -217,7 +215,7 @@ fn scan_warning(schema: &'static Schema, fields: &[FieldModel]) -> Option<String
     };
     (!shown.is_empty()).then(|| {
         format!(
-            "No key has {}{more}: a question by one of them reads a whole partition, or the table.",
+            "No key contains {}{more}; a query by one of them reads a whole partition or the table.",
             names_of(shown)
         )
     })

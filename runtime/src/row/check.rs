@@ -56,7 +56,7 @@ impl Row {
         }
         if names.len() > limits::PROPERTIES {
             let message = format!(
-                "the entity has {} properties, the limit is {} beside the system's three",
+                "the entity has {} properties, the limit is {} in addition to the three system properties",
                 names.len(),
                 limits::PROPERTIES
             );
@@ -205,8 +205,7 @@ pub(crate) fn name_bit(name: &[u8]) -> u128 {
 
 /// Returns the error for a stored row that gives a property twice.
 pub(crate) fn repeated_property_error(name: &str) -> Error {
-    corrupt_row_error("a property is given twice, so that nobody can tell its value")
-        .in_property(name)
+    corrupt_row_error("a property is given twice; give it once").in_property(name)
 }
 
 fn check_distinct(mut names: Vec<&str>) -> Result<()> {

@@ -91,7 +91,9 @@ impl<'a> PropertyReader<'a> {
     #[cold]
     fn damaged_error(&mut self) -> Error {
         self.rest = &[];
-        corrupt_row_error("a property is cut, of an unknown type, or its value is none of its type")
+        corrupt_row_error(
+            "a property is truncated, has an unknown type, or has a value that does not fit its type",
+        )
     }
 }
 

@@ -61,7 +61,7 @@ impl<'a> RowBytes<'a> {
             None => return Err(corrupt_row_error("the row is empty")),
         }
         let Some((partition, keys)) = row.joined_keys() else {
-            return Err(corrupt_row_error("the keys are cut"));
+            return Err(corrupt_row_error("the keys are truncated"));
         };
         // Nearly all keys are ASCII, which is quicker to check than UTF-8.
         let is_text = || from_utf8(keys).is_ok_and(|keys| keys.is_char_boundary(partition));

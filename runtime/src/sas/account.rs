@@ -67,14 +67,14 @@ impl AccountSas {
         terms.check_terms()?;
         if terms.expires.is_none() {
             return Err(invalid_signature_terms_error(
-                "the signature has no end, which an account's signature needs; set one with `expires`",
+                "an account SAS needs an expiry time; set one with `expires`",
             ));
         }
         let (permissions, resources) =
             (self.permissions.permission_letters(), self.resources.permission_letters());
         if permissions.is_empty() || resources.is_empty() {
             return Err(invalid_signature_terms_error(
-                "the signature allows nothing; give permissions and resource types",
+                "the SAS permits nothing; give permissions and resource types",
             ));
         }
         let (starts, expires) = (terms.starts(), terms.expires());

@@ -32,14 +32,14 @@ pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeE
         return match keys.bounds_row_key() {
             false => Ok((None, None)),
             true => Err(invalid_signature_terms_error(
-                "a signature cannot bound RowKeys over all partitions; name one partition",
+                "a SAS cannot limit RowKeys across all partitions; name one partition",
             )),
         };
     };
     if partition.is_empty() {
         return Err(invalid_signature_terms_error(
-            "a signature cannot be kept to the empty PartitionKey: an empty end is none and would let in \
-             every partition; use a PartitionKey that is not empty, or sign for the whole table",
+            "a SAS cannot be limited to the empty PartitionKey, because an empty bound means no bound; use a \
+             PartitionKey that is not empty, or sign for the whole table",
         ));
     }
     let from = first_row_key(keys.rows.lower());
@@ -112,8 +112,8 @@ fn last_row_key(upper: Bound<&str>) -> Result<Option<String>> {
 
 fn empty_row_key() -> Error {
     invalid_signature_terms_error(
-        "a signature cannot end at the empty RowKey: an empty end is none and would let in the whole \
-         partition; sign for the partition, or use a RowKey that is not empty",
+        "a SAS cannot end at the empty RowKey, because an empty bound means no bound; sign for the partition, or use \
+         a RowKey that is not empty",
     )
 }
 
@@ -149,7 +149,7 @@ fn previous_char(c: char) -> Option<char> {
 
 fn no_key_error() -> Error {
     invalid_signature_terms_error(
-        "the path leads to no key: its end is before its beginning; nothing is signed for it",
+        "the path covers no keys, because its end is before its beginning; give the lower bound first",
     )
 }
 

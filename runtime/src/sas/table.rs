@@ -172,7 +172,8 @@ impl TableSas {
         match access.family.filter(|_| dated.is_none()).and_then(|family| family.table) {
             Some(other) if !other.eq_ignore_ascii_case(&self.table) => {
                 Err(invalid_signature_terms_error(format!(
-                    "the rows of the path are in the table `{other}`; sign for that one, `TableSas::for_path(path)`"
+                    "the rows of the path are in the table `{other}`; sign for that table with \
+                     `TableSas::for_path(path)`"
                 )))
             }
             _ => self.keys(&keys_of_path::<P>(&access)?),
@@ -300,16 +301,16 @@ impl TableSas {
     fn check_within_key(&self, key: &UserDelegationKey) -> Result<()> {
         if !self.policy.is_empty() {
             return Err(invalid_signature_terms_error(
-                "a signature with a user delegation key cannot name a stored policy; set permissions and an \
-                 end, or sign with the account's key",
+                "a SAS with a user delegation key cannot use a stored policy; set permissions and an expiry time, or \
+                 sign with the account's key",
             ));
         }
         let Range { start, end } = key.valid;
         for time in [self.terms.starts, self.terms.expires].into_iter().flatten().flatten() {
             if time < start || time > end {
                 return Err(invalid_signature_terms_error(format!(
-                    "the user delegation key is valid from {start} to {end}, but the signature names {time}; \
-                     request another key, or shorten the signature"
+                    "the user delegation key is valid from {start} to {end}, but the SAS contains {time}; request \
+                     another key, or shorten the SAS"
                 )));
             }
         }
@@ -327,17 +328,17 @@ impl TableSas {
         bounds::check_range_ends(self.from.as_ref(), self.to.as_ref())?;
         if self.policy.chars().any(char::is_control) {
             return Err(invalid_signature_terms_error(
-                "the name of the stored policy holds a control character",
+                "the name of the stored policy contains a control character",
             ));
         }
         if self.policy.is_empty() && self.permissions == TablePermissions::NONE {
             return Err(invalid_signature_terms_error(
-                "the signature allows nothing; give permissions or a stored policy",
+                "the SAS permits nothing; give permissions or a stored policy",
             ));
         }
         if self.policy.is_empty() && self.terms.expires.is_none() {
             return Err(invalid_signature_terms_error(
-                "the signature has no end; give one or a stored policy",
+                "the SAS has no expiry time; give one or a stored policy",
             ));
         }
         Ok(())
@@ -351,10 +352,9 @@ fn refuse_missing_tokens(access: &Access) -> Result<()> {
         return Ok(());
     }
     Err(invalid_signature_terms_error(
-        "the path's keys hold the blind token of a secret value, which a signature cannot be made for, since \
-         only a verb can make the token; read the entity and sign for the keys of its row, \
-         `TableSas::new(table).keys(&Keys::point(stored.partition_key(), stored.row_key()))`, or give its \
-         partition if that holds no token",
+        "the path's keys contain the blind token of a secret value, which only a verb can make; read the entity and \
+         sign for the keys of its row, `TableSas::new(table).keys(&Keys::point(stored.partition_key(), \
+         stored.row_key()))`, or sign for its partition if the PartitionKey contains no token",
     ))
 }
 

@@ -39,7 +39,7 @@ impl SasTerms {
         for time in [self.starts, self.expires] {
             if let Some(Err(time)) = time {
                 return Err(invalid_signature_terms_error(format!(
-                    "a signature needs times in the years 1 to 9999, found {time}"
+                    "a SAS needs times in the years 1 to 9999, found {time}"
                 )));
             }
         }
@@ -48,7 +48,7 @@ impl SasTerms {
         // Both texts have one fixed form, from the year down, so they sort as the times do.
         if !starts.is_empty() && !expires.is_empty() && starts >= expires {
             return Err(invalid_signature_terms_error(format!(
-                "the signature ends at {expires}, which is not after its beginning at {starts}"
+                "the SAS expires at {expires}, which is not after its start at {starts}"
             )));
         }
         let one = |address: &str| address.parse::<Ipv4Addr>().ok();

@@ -145,7 +145,7 @@ pub(super) fn read_plain(mut plain: Vec<u8>) -> Result<Option<Value>> {
     value.ok_or_else(|| {
         Error::seal(
             SealFault::Malformed,
-            "the value decrypts, but its type tag or its length belongs to no property type",
+            "the value was decrypted, but its type tag or length does not belong to any property type",
         )
     })
 }

@@ -34,11 +34,11 @@ impl ContentKey {
     /// Fails for another suite and for another number of bytes.
     pub(crate) fn from_stored(stored: &[u8]) -> Result<Self, InvalidValue> {
         let Some((&SUITE, bytes)) = stored.split_first() else {
-            let message = "expected the key of a blob for suite 1, found another suite";
+            let message = "expected a blob key for suite 1, found another suite";
             return Err(InvalidValue::new(message));
         };
         let bytes = <[u8; KEY_BYTES]>::try_from(bytes).map_err(|_| {
-            InvalidValue::new("expected the key of a blob, 33 bytes, found another number")
+            InvalidValue::new("expected a blob key of 33 bytes, found another length")
         })?;
         Ok(Self(Arc::new(Zeroizing::new(bytes))))
     }

@@ -105,7 +105,7 @@ impl DataKey {
         if length > limits::PROPERTY_BYTES {
             let limit = limits::PROPERTY_BYTES;
             let message =
-                format!("the value is {length} bytes when encrypted, the limit is {limit}");
+                format!("the value has {length} bytes when encrypted, the limit is {limit}");
             return Err(Error::service(ServiceCode::PropertyValueTooLarge, message));
         }
         let mut envelope = Vec::with_capacity(length);
@@ -177,8 +177,8 @@ impl fmt::Debug for DataKey {
 pub(super) fn not_encrypted_error() -> Error {
     Error::seal(
         SealFault::NotEncrypted,
-        "the stored value is not encrypted, an encrypted one was expected; \
-         plain values are read only during a migration that allows them",
+        "expected an encrypted value, found a plain one; plain values are read only during a migration that allows \
+         them",
     )
 }
 
@@ -193,7 +193,7 @@ pub(super) fn key_not_found_error(id: KeyId) -> Error {
 pub(super) fn authentication_error() -> Error {
     Error::seal(
         SealFault::Authentication,
-        "the value was not sealed with this key for this place, or was changed since",
+        "the value was not sealed with this key for this place, or has been changed since",
     )
 }
 

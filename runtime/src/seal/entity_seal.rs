@@ -124,11 +124,12 @@ fn update_mac(mac: &mut Hmac<Sha256>, bytes: &[u8]) {
 /// Fails for a seal of another suite or another length.
 fn split_seal(seal: &[u8]) -> Result<Option<(KeyId, &[u8])>> {
     let Some(rest) = seal.strip_prefix(&MAGIC) else { return Ok(None) };
-    let malformed_error = || Error::seal(SealFault::Malformed, "the seal is cut short");
+    let malformed_error = || Error::seal(SealFault::Malformed, "the seal is truncated");
     let (&suite, rest) = rest.split_first().ok_or_else(malformed_error)?;
     if suite != SUITE {
-        let message =
-            format!("the seal is of suite {suite}, this version knows suite {SUITE} only");
+        let message = format!(
+            "the seal has suite {suite}, but this version of entable knows only suite {SUITE}"
+        );
         return Err(Error::seal(SealFault::UnsupportedSuite(suite), message));
     }
     let (id, code) = rest.split_first_chunk().ok_or_else(malformed_error)?;

@@ -101,7 +101,7 @@ impl<'a> EnvelopeParts<'a> {
         let Some((&suite, rest)) = rest.split_first() else { return Err(malformed_error()) };
         if suite != SUITE {
             let message = format!(
-                "the value is sealed by suite {suite}, this version knows suite {SUITE} only"
+                "the value is sealed with suite {suite}, but this version of entable knows only suite {SUITE}"
             );
             return Err(Error::seal(SealFault::UnsupportedSuite(suite), message));
         }
@@ -125,7 +125,7 @@ pub(super) fn envelope_header(id: KeyId) -> [u8; HEADER_BYTES] {
 }
 
 fn malformed_error() -> Error {
-    Error::seal(SealFault::Malformed, "the sealed value is cut short")
+    Error::seal(SealFault::Malformed, "the sealed value is truncated")
 }
 
 /// Returns whether the bytes begin as an envelope does. The rest is not checked.

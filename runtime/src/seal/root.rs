@@ -82,7 +82,7 @@ pub(super) fn fill_random(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|cause| {
         Error::seal(
             SealFault::KeyUnavailable { retryable: true },
-            "the system gave no random bytes, which sealing a value needs",
+            "the system returned no random bytes, which encryption needs",
         )
         .with_source(cause)
     })

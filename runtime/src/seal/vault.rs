@@ -96,7 +96,7 @@ impl VaultKeys {
             let status = error.http_status().map(u16::from);
             let retryable = !status.is_some_and(|status| matches!(status, 400..=407 | 409..=428));
             let fault = SealFault::KeyUnavailable { retryable };
-            let message = format!("the vault gave no secret `{name}`");
+            let message = format!("the vault returned no secret `{name}`");
             let is_deleted = status == Some(404);
             let error = Error::seal(fault, message).with_source(error);
             // A missing permission or a disabled secret must not hide rows as destroyed keys do.
@@ -137,7 +137,7 @@ impl VaultKeys {
             return Ok(name);
         }
         let message = format!(
-            "the secret of the scope would be `{}`: a name in the vault is at most {NAME_CHARACTERS} letters, \
+            "the scope's secret would be named `{}`, but a name in the vault has at most {NAME_CHARACTERS} letters, \
              digits and `-`",
             name.escape_debug()
         );

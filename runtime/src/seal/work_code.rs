@@ -120,11 +120,12 @@ impl DataKey {
 /// Splits a work code into the id of its key and its MAC.
 fn split_code(code: &[u8]) -> Result<(KeyId, &[u8; 32])> {
     let Some(rest) = code.strip_prefix(&MAGIC) else { return Err(not_encrypted_error()) };
-    let malformed = || Error::seal(SealFault::Malformed, "the code over the work is cut short");
+    let malformed = || Error::seal(SealFault::Malformed, "the code over the work is truncated");
     let (&suite, rest) = rest.split_first().ok_or_else(malformed)?;
     if suite != SUITE {
-        let message =
-            format!("the work's code is of suite {suite}, this version knows suite {SUITE} only");
+        let message = format!(
+            "the work's code has suite {suite}, but this version of entable knows only suite {SUITE}"
+        );
         return Err(Error::seal(SealFault::UnsupportedSuite(suite), message));
     }
     let (id, mac) = rest.split_first_chunk().ok_or_else(malformed)?;

@@ -137,7 +137,7 @@ impl<E: TableEntity> Table<E> {
         };
         let Some(LengthAndHash { len, hash }) = uploaded.map_err(|error| error.at_row(owner))?
         else {
-            let message = "the name that was made for the blob is taken, upload again";
+            let message = "the name generated for the blob is taken; upload again";
             return Err(Error::new(ErrorKind::Contended, message).at_row(owner));
         };
         // The store has counted the encrypted bytes. The field holds the length of the content.
@@ -302,7 +302,7 @@ impl BlobReader {
                 // If the target were the client's own blobs, the copy would be deleted with the entity.
                 let probe = format!("entable-copy-{}", self.store.random.random_id());
                 if target.probe_same_blobs(source, folder, &probe).await? {
-                    let message = "the target keeps its blobs where the client keeps them: name another folder";
+                    let message = "the target and the client keep their blobs in the same folder; name another folder";
                     return Err(self.error_at_blob(Error::new(ErrorKind::Invalid, message)));
                 }
                 let copied: Result<Vec<()>> =
@@ -318,7 +318,8 @@ impl BlobReader {
                 return Ok(());
             }
         }
-        let message = format!("others wrote the blob `{}` meanwhile", to.escape_debug());
+        let message =
+            format!("another writer wrote the blob `{}` in the meantime", to.escape_debug());
         Err(self.error_at_blob(Error::new(ErrorKind::Contended, message)))
     }
 
@@ -330,7 +331,7 @@ impl BlobReader {
         match owner_in_blob_name(&self.store, &self.table, name) {
             Some(_) => Ok(name),
             None => {
-                let message = format!("`{}` is no blob of this table", name.escape_debug());
+                let message = format!("`{}` is not a blob of this table", name.escape_debug());
                 Err(Error::new(ErrorKind::Invalid, message).in_table(&self.table))
             }
         }
@@ -352,7 +353,7 @@ impl BlobReader {
     fn other_bytes_error(&self, found: u64) -> Error {
         let expected = self.stored_len();
         let found = match found == expected {
-            true => "other ones of that number".to_owned(),
+            true => "the same number of different bytes".to_owned(),
             false => format!("{found}"),
         };
         self.damaged_error(&format!(
@@ -399,7 +400,7 @@ impl BlobReader {
             Ok(Some(true)) => self.gone_error(name),
             Ok(_) => {
                 let message = format!(
-                    "the blob `{}` is gone: its row points elsewhere now or is gone too, read it again",
+                    "the blob `{}` is gone: its row was deleted or refers to another blob; read the row again",
                     name.escape_debug()
                 );
                 self.error_at_blob(Error::new(ErrorKind::Stale, message))
@@ -410,7 +411,7 @@ impl BlobReader {
 
     fn gone_error(&self, name: &str) -> Error {
         let message =
-            format!("the blob `{}` does not exist, and its row points to it", name.escape_debug());
+            format!("the blob `{}` does not exist, but its row refers to it", name.escape_debug());
         self.error_at_blob(Error::service(ServiceCode::ResourceNotFound, message))
     }
 
@@ -425,7 +426,7 @@ impl BlobReader {
 /// Returns the error for a target that has other bytes under the name of a blob.
 fn other_copy_error(name: &str) -> Error {
     let message = format!(
-        "the target's blob `{}` has other bytes: delete it there, or name another folder",
+        "the target's blob `{}` has different bytes; delete it there, or name another folder",
         name.escape_debug()
     );
     Error::service(ServiceCode::EntityAlreadyExists, message)

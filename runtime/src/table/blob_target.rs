@@ -79,7 +79,8 @@ impl<E: TableEntity> Target<E> for BlobTarget {
                 || !row.encrypted_names().is_empty()
                 || !E::SCHEMA.blobs.is_empty()
             {
-                let message = "the entity was read through an index, was decrypted or has blobs, and the target takes its primary row as it is stored, and copies of its blobs: call `transfer`";
+                let message = "the target needs the primary row as stored and copies of its blobs, but the entity was \
+                               read through an index, was decrypted or has blobs; call `transfer`";
                 return Err(Error::new(ErrorKind::Unsupported, message).into());
             }
             self.store_row(E::SCHEMA.table, row).await

@@ -345,7 +345,8 @@ impl DynamicTable {
     /// ```
     pub async fn patch(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         if stored.row().get(LEGACY)?.is_some() {
-            let message = "the row is encrypted by an earlier storage library, whose format a merge breaks; replace the whole row, or take the table over with `migrate_legacy`";
+            let message = "an earlier storage library encrypted the row, and a merge would break its format; replace \
+                           the whole row, or migrate the table with `migrate_legacy`";
             return Err(Error::new(ErrorKind::Unsupported, message)
                 .in_table(&self.name)
                 .at_keys(stored.partition_key(), stored.row_key()));
@@ -565,7 +566,7 @@ fn changed_properties(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     plan::refuse_changed_keys(stored, stored)?;
     let before = stored.row().to_bag()?;
     if let Some((gone, _)) = before.iter().find(|(name, _)| stored.get(name).is_none()) {
-        let message = "a merge removes no property; write the entity with `replace`";
+        let message = "a merge cannot remove a property; write the entity with `replace`";
         return Err(error_with_row_keys(stored.row(), Error::new(ErrorKind::Invalid, message))
             .in_property(gone));
     }

@@ -111,7 +111,7 @@ impl<E: TableEntity> Table<E> {
         let is_same_table = case.is_same_table(&self.name, &target.name);
         if is_same_table && move_message.to_partition == stored.partition_key() {
             if move_message.to_row == stored.row_key() {
-                let message = "the entity is where it is to go already";
+                let message = "the entity is already at its target";
                 let error = Error::new(ErrorKind::Invalid, message);
                 return Err(place(error).at_keys(stored.partition_key(), stored.row_key()));
             }
@@ -161,7 +161,8 @@ impl<E: TableEntity> Table<E> {
                 }
                 MoveOutcome::Counted(error) => Err(error),
                 MoveOutcome::NotAuthentic => {
-                    let message = "somebody changed the entity's encrypted values after it was marked as moving; nothing is moved";
+                    let message = "someone changed the entity's encrypted values after it was marked as moving; \
+                                   nothing was moved";
                     Err(Error::seal(SealFault::Authentication, message).in_table(&table))
                 }
             }
@@ -287,6 +288,7 @@ fn no_room_for_mark_error(error: Error) -> Error {
         return error;
     }
     error.with_message_suffix(
-        "; a move marks the row with one property more, and with one for each field whose new value the keys do not show: write the entity with fewer or shorter values, move it, and write them again where it has arrived",
+        "; a move adds one property to the row, and one for each field whose new value is not in the keys; write the \
+         entity with fewer or shorter values, move it, and write the values back at its target",
     )
 }

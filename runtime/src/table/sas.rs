@@ -203,7 +203,7 @@ impl Client {
             let name = self.capabilities().name;
             let message = match name {
                 "azure" | "cosmos" => format!(
-                    "{what} for a client that was not told its account; give it with `ClientBuilder::account`"
+                    "{what} for a client without an account; set one with `ClientBuilder::account`"
                 ),
                 _ => format!("{what} on the {name} store; Azure Table storage has them"),
             };
@@ -213,9 +213,8 @@ impl Client {
 
     fn account_key(&self) -> Result<&AccountKey> {
         self.account("there are no shared access signatures")?.azure.account_key().ok_or_else(|| {
-            let message = "a signature is made with the account's key, which this client does not hold; \
-                           sign where the key is and hand the signature on, or, with an identity, sign with \
-                           `user_delegation_key`";
+            let message = "signing needs the account's key, which this client does not have; sign where the key is \
+                           and pass the SAS on, or use an identity and `user_delegation_key`";
             Error::new(ErrorKind::Unsupported, message)
         })
     }

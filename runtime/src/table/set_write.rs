@@ -87,7 +87,7 @@ fn refuse_member_row<S: EntitySet>(stored: &Stored<S>) -> Result<()> {
 fn changed_variant_error<S: EntitySet>(stored: &Stored<S>, was: &str) -> Error {
     let now = stored.member_name();
     let message = format!(
-        "the row was read as `{was}`, and the value is a `{now}` now; delete the one and insert the other"
+        "the row was read as `{was}`, but the value is now a `{now}`; delete the old entity and insert the new one"
     );
     error_with_row_keys(stored.row(), Error::new(ErrorKind::Invalid, message))
 }

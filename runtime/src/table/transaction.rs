@@ -461,7 +461,8 @@ impl Transaction {
             return Ok(extra_rows);
         }
         let (Some(table), Some(partition_key)) = (&self.table, known.partition_key.clone()) else {
-            let message = "a transaction of nothing but messages does not say its table and partition: begin it with `Table::transaction()` and `in_partition(..)`";
+            let message = "a transaction of messages alone has no table and partition; begin it with \
+                           `Table::transaction()` and `in_partition(..)`";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         for message in &self.messages {
@@ -557,14 +558,16 @@ impl Transaction {
         let case = self.client.store().table_case();
         match &self.table {
             None if declared.is_empty() => {
-                let message = "a dynamic entity does not say its table; name it with `client.dynamic(..).transaction()`";
+                let message = "a dynamic entity does not know its table; begin the transaction with \
+                               `client.dynamic(..).transaction()`";
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
             Some(_) if declared.is_empty() => {}
             None => self.table = Some(declared.to_owned()),
             Some(table) if !self.named && !case.is_same_table(table, declared) => {
                 let message = format!(
-                    "an entity group transaction stays in one table, and it began in `{table}`; name the table with `Table::transaction()`"
+                    "all operations of an entity group transaction must be in one table, and the first is in \
+                     `{table}`; name the table with `Table::transaction()`"
                 );
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
@@ -629,7 +632,7 @@ impl AdmittedChanges {
         let place = |error: Error| error.at_keys(partition_key, row_key);
         if let Some(first) = self.partition_key.as_ref().filter(|first| *first != partition_key) {
             let message = format!(
-                "an entity group transaction stays in one partition, and it began in `{}`",
+                "all operations of an entity group transaction must be in one partition, and the first is in `{}`",
                 first.escape_debug()
             );
             let code = ServiceCode::CommandsInBatchActOnDifferentPartitions;
@@ -650,7 +653,8 @@ impl AdmittedChanges {
         match &self.partition_key {
             Some(first) if first != partition_key => {
                 let message = format!(
-                    "an entity group transaction stays in one partition, and it began in `{}`; an entity is moved to another one with `move_to`",
+                    "all operations of an entity group transaction must be in one partition, and the first is in \
+                     `{}`; move an entity to another partition with `move_to`",
                     first.escape_debug()
                 );
                 let code = ServiceCode::CommandsInBatchActOnDifferentPartitions;
@@ -665,7 +669,8 @@ impl AdmittedChanges {
         let (operations, bytes) = (self.operations + operations, self.bytes + bytes);
         if operations > BATCH_OPERATIONS {
             let message = format!(
-                "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies included, and this makes {operations}"
+                "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies included; this one has \
+                 {operations}"
             );
             return Err(
                 Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput)
@@ -673,7 +678,7 @@ impl AdmittedChanges {
         }
         if bytes >= REQUEST_BYTES {
             let message = format!(
-                "the operations take {bytes} bytes, an entity group transaction stays below {REQUEST_BYTES}"
+                "the operations take {bytes} bytes, but an entity group transaction must stay below {REQUEST_BYTES}"
             );
             return Err(Error::service(ServiceCode::RequestBodyTooLarge, message));
         }

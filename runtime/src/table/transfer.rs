@@ -73,7 +73,7 @@ pub trait Target<E>: Send + Sync {
     /// target [takes rows](Self::takes_rows), [`Table::transfer`] calls this instead of [`put`](Self::put).
     fn put_row<'a>(&'a self, table: &'a str, row: &'a Row) -> BoxFuture<'a, Result<(), BoxError>> {
         let _ = (table, row);
-        Box::pin(async { Err("the target takes no rows".into()) })
+        Box::pin(async { Err("the target does not accept rows".into()) })
     }
 
     /// Returns whether `transfer` copies the entity's blobs with `put_blob` before it puts the row. If not, types
@@ -96,7 +96,7 @@ pub trait Target<E>: Send + Sync {
     #[doc(hidden)]
     fn put_blob<'a>(&'a self, blob: &'a super::BlobReader) -> BoxFuture<'a, Result<()>> {
         let _ = blob;
-        let message = "the target takes no blobs";
+        let message = "the target does not accept blobs";
         Box::pin(async move { Err(Error::new(ErrorKind::Unsupported, message)) })
     }
 }
@@ -316,14 +316,16 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Refuses types that a target of rows cannot store: types with blobs if the target takes no blobs, and wide
+/// Refuses types that a target of rows cannot store: types with blobs if the target does not accept blobs, and wide
 /// types with encrypted values, which have several rows for each entity.
 fn refuse_rows<E: TableEntity>(takes_blobs: bool) -> Result<()> {
     let schema = E::SCHEMA;
     let message = if !schema.blobs.is_empty() && !takes_blobs {
-        "the target takes rows, and the entity's blobs would be deleted without a copy: transfer it to a table, or to a target that copies them"
+        "the target accepts only rows, so the entity's blobs would be deleted without a copy; transfer it to a table, \
+         or to a target that copies blobs"
     } else if schema.is_wide() && schema.is_sealed() {
-        "the target takes rows as they are stored, and a wide entity with encrypted values has several: transfer it to a table"
+        "the target accepts one row as stored, but a wide entity with encrypted values has several; transfer it to a \
+         table"
     } else {
         return Ok(());
     };

@@ -353,7 +353,8 @@ impl<E: TableEntity> Table<E> {
             return Ok(());
         }
         let message = format!(
-            "the entity to insert has the keys ({}, {}) in table {}: give it the keys of the point",
+            "the entity to insert has the keys ({}, {}) in table {}, which are not the keys of the point; change one \
+             of them",
             found.0, found.1, home.name
         );
         Err(Error::new(ErrorKind::Invalid, message).in_table(&self.name).at_keys(keys.0, keys.1))
@@ -580,5 +581,5 @@ fn unreadable_value_error(error: Error) -> Error {
 }
 
 fn no_answer_error() -> Error {
-    Error::new(ErrorKind::Backend, "the backend gave no answer")
+    Error::new(ErrorKind::Backend, "the backend returned no answer")
 }

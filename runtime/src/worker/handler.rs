@@ -120,7 +120,7 @@ impl MessageHandlers {
         let counted = |text: &str| Err(HandlerFailure::Counted(text.to_owned()));
         // The caller checks this too. A missing handler must not lose the message.
         let Some(handler) = self.0.get(name) else {
-            return counted("there is no handler for the message");
+            return counted("no handler is registered for the message");
         };
         // Call the handler inside the future: it parses the message, which runs user code that may also
         // panic.
@@ -348,13 +348,14 @@ fn add_place(places: &Mutex<Receipts>, place: &(String, String), case: TableCase
 
 fn too_many_effects_error((table, partition_key): &(String, String)) -> Error {
     let message = format!(
-        "the message has effects in more partitions than it can name: their tables and keys take at most {STRING_UNITS} UTF-16 units; emit a message for each group of partitions"
+        "the message has effects in too many partitions: their tables and keys may take at most {STRING_UNITS} UTF-16 \
+         units; emit a message for each group of partitions"
     );
     Error::new(ErrorKind::TooLarge, message).in_table(table).at_keys(partition_key, "")
 }
 
 fn second_effect_error((table, partition_key): &(String, String)) -> Error {
-    let message = "a message has one effect in a partition, and this is the second; put both into one transaction";
+    let message = "a message can have one effect per partition, and this is the second; put both into one transaction";
     Error::new(ErrorKind::Invalid, message).in_table(table).at_keys(partition_key, "")
 }
 

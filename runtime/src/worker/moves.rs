@@ -149,7 +149,7 @@ impl Worker {
         message: &StoredMessage,
     ) -> Result<(MoveMessage, Option<&'static Schema>)> {
         let move_message: MoveMessage = serde_json::from_str(&message.body).map_err(|cause| {
-            Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
+            Error::new(ErrorKind::Decode, "the message is not a move").with_source(cause)
         })?;
         let schema = self.outbox().known_types.newest_version(&move_message.entity_type);
         Ok((move_message, schema))

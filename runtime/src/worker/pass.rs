@@ -406,7 +406,9 @@ impl Worker {
         let Some((_, kinds)) = known.filter(|(_, kinds)| kinds.copy.unique) else {
             return Ok(occupied_key_error(address));
         };
-        let changed = || Error::new(ErrorKind::Contended, "the copy's key changed hands meanwhile");
+        let changed = || {
+            Error::new(ErrorKind::Contended, "another entity took the copy's key in the meantime")
+        };
         // The row is gone, and the next pass inserts the wanted copy.
         let Some(found) = self.store().read_row(address.as_row_at()).await? else {
             return Ok(changed());

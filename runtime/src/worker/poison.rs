@@ -378,7 +378,8 @@ impl Poisoned {
 
     /// Returns the error for work that was not signed with the keys.
     fn not_authentic_error(&self) -> Error {
-        let message = "the work is not authentic: nobody with the keys asked for it as it is, at this place; look at it, then `discard` it, or vouch for it with `requeue_vouched`";
+        let message = "the work is not authentic: no holder of the keys requested this content at this place; inspect \
+                       it, then `discard` it, or vouch for it with `requeue_vouched`";
         let error = Error::seal(SealFault::Authentication, message).in_table(&self.table);
         error.at_keys(&self.partition_key, self.row_key())
     }
@@ -386,7 +387,7 @@ impl Poisoned {
     /// Returns the error for a row of the poison table that cannot be read: the kind of its outbox row is unknown, or
     /// the properties with that row's original table and keys are damaged.
     fn damaged_error(&self) -> Error {
-        let message = "the poisoned row does not say where it belongs, or what it is, or lacks a part: mend it, or delete it";
+        let message = "the poisoned row lacks its place, its type or a part; mend it, or delete it";
         let error = Error::new(ErrorKind::Decode, message).in_table(POISON_TABLE);
         match self.poison_rows.first().map(Row::keys) {
             Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),

@@ -227,7 +227,7 @@ fn claim_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
 }
 
 fn unknown_index(index: &str) -> String {
-    format!("this program does not know `{}`: open the table of its type", index.escape_debug())
+    format!("this program does not know `{}`; open the table of its type", index.escape_debug())
 }
 
 /// Returns the error of a message's last failure, if it has failed.

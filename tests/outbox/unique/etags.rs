@@ -152,7 +152,7 @@ async fn a_claim_that_is_dead_when_it_is_read_is_not_used() {
     let (client, _) = client_of(&world, WithoutEtags { marks_dead: true, ..store });
     let error = client.table::<Person>().insert(&person(1, "a@a.com")).await.unwrap_err();
     assert!(error.is_contended(), "{error}");
-    assert!(error.to_string().contains("was ended before it was used"), "{error}");
+    assert!(error.to_string().contains("was removed before the write could use it"), "{error}");
     assert!(world.reservation("a@a.com").await.is_none(), "nothing was reserved");
     world.recover().await;
     assert_eq!(world.open().await, [""; 0]);

@@ -119,14 +119,16 @@ async fn who_writes_again_after_a_crash_is_told_what_is_in_the_way() {
     let staff = client.table::<Person>();
     let error = staff.insert(&person(1, "don@a.com")).await.unwrap_err();
     assert!(error.is_contended());
-    assert!(error.to_string().contains("a worker clears it away after the claim time"), "{error}");
+    assert!(
+        error.to_string().contains("a worker removes the claim after the claim time"),
+        "{error}"
+    );
     // The claim is of the first day that the clock shows, and a worker ends it five minutes later.
     let claim = world.open().await.pop().unwrap();
     let claim = world.client.dynamic("Staff").get("empid_Sales", &claim).await.unwrap().unwrap();
     let since = Ticks::try_from(claim.timestamp().unwrap()).unwrap();
     let until = Ticks::new(since.get() + 5 * 60 * 10_000_000).unwrap();
-    let expected =
-        format!("under way since {since}; a worker takes its writer for dead at {until}");
+    let expected = format!(" since {since} (the claim time ends at {until})");
     assert!(error.to_string().contains(&expected), "{error}");
     world.later(OutboxOptions::CLAIM_TIME);
     world.recover().await;

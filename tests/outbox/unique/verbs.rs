@@ -277,7 +277,7 @@ async fn what_has_no_room_is_refused_before_anything_is_reserved() {
     }
     let error = egt.commit().await.unwrap_err();
     assert!(error.is_too_large());
-    let expected = "at most 249 unique values in other partitions, and this takes 270";
+    let expected = "at most 249 unique values in other partitions; this one claims 270";
     assert!(error.to_string().contains(expected), "{error}");
     assert_eq!(world.requests(), [""; 0]);
     let report = world.client.bulk().insert_all(cars).await.unwrap();

@@ -42,7 +42,7 @@ impl LogName {
     pub(super) fn parse(name: &str) -> Result<Self> {
         parse(name).ok_or_else(|| {
             let message = format!(
-                "expected the name of a log's blob, such as `queue/2014/07/31/1800/000001.log`, found `{}`",
+                "expected the name of a log blob, such as `queue/2014/07/31/1800/000001.log`, found `{}`",
                 name.escape_debug()
             );
             Error::new(ErrorKind::Invalid, message)
@@ -96,7 +96,7 @@ pub(super) fn check_log_name(log: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "expected a log's name of 1 to {MAX_LOG_NAME} of the characters `a` to `z`, digits, `-` and `_`, found `{}`",
+        "expected a log name of 1 to {MAX_LOG_NAME} characters from `a` to `z`, digits, `-` and `_`, found `{}`",
         log.escape_debug()
     );
     Err(Error::new(ErrorKind::Invalid, message))

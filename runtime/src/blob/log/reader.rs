@@ -176,7 +176,7 @@ impl LogReader {
     /// Reads the records of a blob that are wanted, up to the first damaged line.
     async fn read_blob(&self, name: &LogName) -> Result<Vec<Result<LogRecord>>> {
         let Some(text) = self.source.read_whole_log_blob(name).await? else {
-            let message = format!("the log blob `{name}` was listed, and is gone");
+            let message = format!("the log blob `{name}` was listed but no longer exists");
             return Ok(vec![Err(Error::new(ErrorKind::NotFound, message))]);
         };
         let wanted = RecordsInText::new(&text).filter_map(|found| match found {

@@ -95,7 +95,7 @@ impl LogRecord {
     /// `is_invalid` for a time outside of the years 1 to 9999.
     pub(super) fn ticks(&self) -> Result<Ticks> {
         Ticks::try_from(self.at).map_err(|error| {
-            let message = "expected a log record of the years 1 to 9999";
+            let message = "expected a log record with a time in the years 1 to 9999";
             Error::new(ErrorKind::Invalid, message).with_source(error)
         })
     }
@@ -149,7 +149,7 @@ impl fmt::Display for LineFault {
         f.write_str(match self {
             Self::Unfinished => "expected a line break at the end of the line, found the end of the blob",
             Self::Quoting => {
-                "expected quotes around every field that has a quote or a carriage return, found one outside of them"
+                "expected quotes around each field that contains a quote or a carriage return, found one without"
             }
             Self::Time => "expected a time such as 2014-07-31T18:05:00.0000000Z in the first field",
             Self::Encoding => "expected UTF-8, found other bytes",

@@ -77,7 +77,7 @@ impl LogBlobs {
         check_log_name(&self.log)?;
         self.store.as_ref().ok_or_else(|| {
             let message = format!(
-                "the log `{}` needs a store of blobs: call `blobs(..)` when the client is built",
+                "the log `{}` needs a blob store; set one with `Client::builder().blobs(..)`",
                 self.log
             );
             Error::new(ErrorKind::Unsupported, message)
@@ -167,7 +167,8 @@ impl LogBlobs {
             Err(error @ (StoreError::NotImplemented { .. } | StoreError::NotSupported { .. })) => {
                 let store = self.store.as_ref().map(ToString::to_string).unwrap_or_default();
                 let message = format!(
-                    "the store of blobs `{store}` cannot create a blob on the condition that there is none, which keeps two writers of a log apart: use a store that can"
+                    "the blob store `{store}` cannot create a blob only if none exists, which keeps two writers of a \
+                     log apart; use a store that can"
                 );
                 PutAnswer::Refused(Error::new(ErrorKind::Unsupported, message).with_source(error))
             }
@@ -246,7 +247,7 @@ fn request_error(name: &str, done: &str, error: StoreError) -> Error {
         }
         _ => ErrorKind::Backend,
     };
-    let message = format!("`{name}` was not {done}: the store of blobs failed");
+    let message = format!("`{name}` was not {done}: the blob store failed");
     Error::new(kind, message).with_source(error)
 }
 

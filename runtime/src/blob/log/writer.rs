@@ -114,7 +114,7 @@ impl LogWriter {
         record.ticks()?;
         self.shared.source.blob_store()?;
         Handle::try_current().map_err(|error| {
-            let message = "expected a runtime of tokio, in which a log writer works, found none";
+            let message = "a log writer needs a tokio runtime, found none";
             Error::new(ErrorKind::Unsupported, message).with_source(error)
         })?;
         let Some(limits) = self.shared.limits else { return self.store_alone(&record).await };
@@ -162,7 +162,7 @@ impl LogWriter {
                 stored.map_err(|error| match part.sent_as {
                     Some(_) => {
                         let message =
-                            "the answer of the store was lost: the log record may be stored";
+                            "the blob store's answer was lost; the log record may have been stored";
                         Error::new(ErrorKind::Ambiguous, message).with_source(error)
                     }
                     None => error,
@@ -283,7 +283,8 @@ impl Shared {
                     // Nobody may append again, so a timer has to repeat the flush.
                     self.start_timer(limits);
                 }
-                tracing::warn!(log = %self.source.log, %error, "log records were not stored, they are kept");
+                tracing::warn!(log = %self.source.log, %error, "storing log records failed; keeping them for the next \
+                                                                attempt");
                 return Err(error);
             }
             unstored.parts.pop();
@@ -375,7 +376,7 @@ impl BufferLimits {
 
 /// Returns the error for a task that ended before its work was done.
 fn stopped_task_error(error: tokio::task::JoinError) -> Error {
-    let message = "the task that stores log records stopped, some may be stored";
+    let message = "the task that stores log records stopped; some records may have been stored";
     Error::new(ErrorKind::Ambiguous, message).with_source(error)
 }
 

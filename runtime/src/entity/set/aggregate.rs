@@ -220,7 +220,7 @@ impl PartitionFold {
             return Ok(());
         };
         let message = format!(
-            "expected one `{}`, found a second beside `{}`",
+            "expected one `{}`, found a second in addition to `{}`",
             M::MEMBER.entity,
             first.row_key().escape_debug()
         );
@@ -250,7 +250,7 @@ impl PartitionFold {
 
     /// Returns the error for a `one` field without a row.
     pub fn missing_error(&self, member: &str) -> Error {
-        let message = format!("there is no `{member}` among the rows");
+        let message = format!("expected a `{member}` among the rows, found none");
         Error::service(ServiceCode::ResourceNotFound, message).at_keys(&self.partition_key, "")
     }
 }

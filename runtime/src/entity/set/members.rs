@@ -250,7 +250,7 @@ impl Members {
         }
         let error = error.unwrap_or_else(|| {
             let message = format!(
-                "unrecognized entity: the row does not say its type, and its keys are of no member of `{}`",
+                "unrecognized entity: the row does not say its type, and its keys fit no member of `{}`",
                 self.set
             );
             Error::new(ErrorKind::UnrecognizedEntity, message)
@@ -264,7 +264,7 @@ impl Members {
         match newer {
             Some((schema, version)) => schema.unknown_version_error(version).message().to_owned(),
             None => format!(
-                "unrecognized entity: `{}` is no member of `{}`",
+                "unrecognized entity: `{}` is not a member of `{}`",
                 text.escape_debug(),
                 self.set
             ),

@@ -102,7 +102,8 @@ async fn replace_until_encrypted<E: TableEntity>(
 fn check_version(schema: &'static Schema, row: &Row) -> Result<()> {
     match schema.version_of_primary(row)? {
         Some(RowVersion::Known(found)) if found.version != schema.version => {
-            let message = "the row is of an older version and names a blob that is not encrypted: run `upgrade_all()`, which writes it as the current version and encrypts the blob";
+            let message = "the row has an older version and its blob is not encrypted; run `upgrade_all()`, which \
+                           writes the current version and encrypts the blob";
             Err(Error::new(ErrorKind::UnrecognizedEntity, message)
                 .at_keys(row.partition_key(), row.row_key()))
         }

@@ -44,8 +44,8 @@ pub(super) async fn convert_row<E: TableEntity>(
     }
     let Some(primary) = E::SCHEMA.legacy_marking_of_row(row)? else {
         let message = format!(
-            "the row is encrypted in the old format, and is no primary of `{}`: it names another type or \
-             its keys do not fit the template; migrate it as its own type, or replace it",
+            "the row is encrypted in the old format but is not a primary of `{}`: its type differs or its keys do not \
+             fit the template; migrate it as its own type, or replace it",
             E::SCHEMA.entity
         );
         let error = Error::new(ErrorKind::UnrecognizedEntity, message);
@@ -85,8 +85,8 @@ pub(super) async fn convert_row<E: TableEntity>(
 
 /// Returns the error for a row that is left because another row has its escaped RowKey.
 pub(super) fn spelled_key_taken_error(row: &Row) -> Error {
-    let message = "the row is in the old format and its RowKey holds `~`, which keys of entities escape as \
-                   `~7E`; a row with the escaped RowKey exists already: delete one of the two";
+    let message = "the row is in the old format and its RowKey contains `~`, which entity keys escape as `~7E`, but a \
+                   row with the escaped RowKey already exists; delete one of them";
     Error::new(ErrorKind::Conflict, message).at_keys(row.partition_key(), row.row_key())
 }
 

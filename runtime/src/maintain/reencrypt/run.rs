@@ -182,20 +182,21 @@ impl<E: TableEntity> Reencrypt<E> {
         let mut cursor = self.start.clone();
         if let Some(start) = &cursor {
             let begins = |table: &ScannedTable<E>| fingerprint_of(&table.name) == start.fingerprint;
-            let first =
-                match (tables.iter().position(begins), self.first_table_after(&tables, start)) {
-                    (Some(found), _) => found,
-                    // The cursor's table and its rows were dropped, so start with the next table.
-                    (None, Some(next)) => {
-                        cursor = None;
-                        next
-                    }
-                    (None, None) => {
-                        let message =
-                            "the cursor belongs to another query or another re-encryption";
-                        return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
-                    }
-                };
+            let first = match (
+                tables.iter().position(begins),
+                self.first_table_after(&tables, start),
+            ) {
+                (Some(found), _) => found,
+                // The cursor's table and its rows were dropped, so start with the next table.
+                (None, Some(next)) => {
+                    cursor = None;
+                    next
+                }
+                (None, None) => {
+                    let message = "the cursor belongs to another query or re-encryption; start again without a cursor";
+                    return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
+                }
+            };
             // The tables before the cursor's table are finished.
             tables.drain(..first);
         }

@@ -93,7 +93,7 @@ impl StoredExpiryMarker {
     pub(crate) fn from_row(row: Row, case: TableCase) -> Result<Self> {
         let damaged = || {
             let error =
-                Error::new(ErrorKind::Decode, "a row is no marker of expiry of this format");
+                Error::new(ErrorKind::Decode, "a row is not an expiry marker in this format");
             error.at_keys(row.partition_key(), row.row_key())
         };
         let hour = row.partition_key().split('_').nth(1).and_then(|hour| hour.parse().ok());

@@ -186,7 +186,7 @@ pub(super) fn required_text<'r>(row: &'r Row, name: &str) -> Result<&'r str> {
     match row.get(name)? {
         Some(ValueRef::String(text)) => Ok(text),
         _ => {
-            let message = "a row of the outbox lacks a text";
+            let message = "a row of the outbox lacks a text property";
             let error = Error::new(ErrorKind::Decode, message).in_property(name);
             Err(error.at_keys(row.partition_key(), row.row_key()))
         }

@@ -62,7 +62,7 @@ impl BlobList {
         let named = RowAt::new(&header.table, &header.partition_key, &header.row_key);
         if !named.is_same_row(place, case) {
             let message = format!(
-                "the blob holds the list ({}, {}, {}): another program put it here",
+                "the blob holds another list, ({}, {}, {}): another program wrote it here",
                 header.table.escape_debug(),
                 header.partition_key.escape_debug(),
                 header.row_key.escape_debug()

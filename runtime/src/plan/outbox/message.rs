@@ -54,7 +54,8 @@ pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Resu
     let body = message_body(message)?;
     if crate::limits::utf16_units(&body) > STRING_UNITS {
         let text = format!(
-            "the message `{}` has more than {STRING_UNITS} UTF-16 units as JSON: store what is large, and name it in the message",
+            "the message `{}` has more than {STRING_UNITS} UTF-16 units as JSON; store large data elsewhere and put a \
+             reference in the message",
             M::NAME
         );
         return Err(Error::new(ErrorKind::TooLarge, text));

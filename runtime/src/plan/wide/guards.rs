@@ -52,7 +52,7 @@ pub(super) fn split_etag_by_part(
 /// Returns the error for an ETag that was read from only some parts of a wide entity.
 pub(super) fn incomplete_etag_error(schema: &Schema, found: usize) -> Error {
     let message = format!(
-        "the ETag is of {found} of the entity's {} rows: read the whole entity before it is written",
+        "the ETag covers {found} of the entity's {} rows; read the whole entity before you write it",
         schema.parts.len()
     );
     Error::new(ErrorKind::Invalid, message)

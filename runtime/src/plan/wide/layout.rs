@@ -23,7 +23,7 @@ pub(crate) fn row_key_of_part(row_key: &str, part: usize) -> Result<String> {
         Some(entity) => Ok(format!("{entity}_{part:02}")),
         None => {
             let message = format!(
-                "the RowKey `{}` does not end with `{FIRST}`, as that of a wide entity does",
+                "the RowKey `{}` does not end with `{FIRST}`, as a wide entity's RowKey must",
                 row_key.escape_debug()
             );
             Err(Error::new(ErrorKind::Invalid, message))

@@ -93,7 +93,8 @@ pub(crate) fn choose_parts_to_read(
     let compared = each.find_map(|(name, parts)| parts.first().map(|part| (name, *part)));
     if let (Some((name, _)), Some(older)) = (compared, schema.older) {
         let message = format!(
-            "a filter on `{name}` of `{}`, which is wide and has an older version `{}`, whose rows may have it in another part: compare keys, or drop `upgrade_from` after `upgrade_all()`",
+            "a filter on `{name}` of the wide entity `{}` may miss rows of its older version `{}`, which can store \
+             the field in another part; compare keys, or run `upgrade_all()` and drop `upgrade_from`",
             schema.entity, older.entity
         );
         return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
@@ -107,10 +108,12 @@ pub(crate) fn choose_parts_to_read(
             let entity = schema.entity;
             let message = match schema.can_expire() && part != 1 {
                 true => format!(
-                    "a filter on `{name}`, which is in part {part} of `{entity}`, finds rows of that part alone, and part 1 says when an entity is over: compare keys, or move `{name}` to part 1 in a new version"
+                    "a filter on `{name}` finds only rows of part {part} of `{entity}`, but part 1 holds the time \
+                     when the entity expires; compare keys, or move `{name}` to part 1 in a new version"
                 ),
                 false => format!(
-                    "a filter on `{name}`, which is in part {part} of `{entity}`, finds rows of that part alone: ask for a projection with `.select::<P>()` that has fields of part {part} only"
+                    "a filter on `{name}` finds only rows of part {part} of `{entity}`; read a projection whose \
+                     fields are all in part {part} with `.select::<P>()`"
                 ),
             };
             return Err(Error::new(ErrorKind::Invalid, message).in_property(name));

@@ -73,8 +73,10 @@ pub(crate) fn torn_error(
     part: usize,
 ) -> Error {
     let remedy = match schema.is_single_row() {
-        true => "`insert_or_replace` or `delete_at` ends that",
-        false => "`delete_at` ends that, and `check().repair()` removes the copies that are left",
+        true => "overwrite it with `insert_or_replace`, or delete it with `delete_at`",
+        false => {
+            "delete it with `delete_at`, then remove its remaining copies with `check().repair()`"
+        }
     };
     let message = format!(
         "part {part} of `{}` is missing or was not written with the other parts: another program deleted or replaced a row of the entity; {remedy}",

@@ -193,7 +193,7 @@ impl StoredMessageRow {
 
 /// Returns the error for a row whose property `name` is missing or has another type.
 fn damaged_error(row: &Row, name: &str) -> Error {
-    Error::new(ErrorKind::Decode, "a row of a queue lacks a property or has it with another type")
+    Error::new(ErrorKind::Decode, "a queue row lacks a property, or the property has another type")
         .at_keys(row.partition_key(), row.row_key())
         .in_property(name)
 }
@@ -214,7 +214,11 @@ impl PopReceipt {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let receipt: Option<Self> = serde_json::from_str(text).ok();
         receipt.filter(|receipt| !receipt.etag.is_empty()).ok_or_else(|| {
-            Error::new(ErrorKind::Invalid, "the message has no pop receipt of a queue in a table: it was received from another queue")
+            Error::new(
+                ErrorKind::Invalid,
+                "the message's pop receipt is not of a queue in a table: the message was \
+                                            received from another queue",
+            )
         })
     }
 
@@ -267,7 +271,8 @@ pub(crate) fn check_body(body: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "the message has {units} UTF-16 units, {STRING_UNITS} are allowed: store large data elsewhere, and name its place in the message"
+        "the message has {units} UTF-16 units, the limit is {STRING_UNITS}; store large data elsewhere and put a \
+         reference in the message"
     );
     Err(Error::new(ErrorKind::TooLarge, message))
 }

@@ -167,6 +167,6 @@ fn unknown_outcome(error: Error) -> Error {
         return error;
     }
     let message =
-        "the answer was lost: the message may have changed, and is delivered again if it has not";
+        "the answer was lost; the message may have changed, and is delivered again if it has not";
     Error::new(ErrorKind::Ambiguous, message).with_source(error)
 }

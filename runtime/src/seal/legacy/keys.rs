@@ -120,7 +120,7 @@ impl LegacyKeys {
         Err(Error::seal(
             SealFault::KeyUnavailable { retryable: false },
             format!(
-                "the row's content key is wrapped with the key `{}`, which is not among the legacy keys",
+                "the row's content key is wrapped with the key `{}`, which is not one of the legacy keys; add it",
                 wrapped.key_id.escape_debug()
             ),
         ))

@@ -85,7 +85,7 @@ impl LegacyMetadata {
             return Err(Error::seal(
                 SealFault::Malformed,
                 format!(
-                    "the row is encrypted by protocol `{}` with `{}`, only `1.0` with `AES_CBC_256` is read",
+                    "the row is encrypted with protocol `{}` and `{}`, but only `1.0` with `AES_CBC_256` can be read",
                     agent.protocol.escape_debug(),
                     agent.encryption_algorithm.escape_debug()
                 ),
@@ -147,6 +147,6 @@ fn malformed_error() -> Error {
 pub(super) fn legacy_decrypt_error() -> Error {
     Error::seal(
         SealFault::Authentication,
-        "the row does not decrypt by the legacy protocol with this key",
+        "the row cannot be decrypted with this key by the legacy protocol",
     )
 }
