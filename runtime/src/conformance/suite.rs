@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    #[should_panic(expected = "off the list of differences")]
+    #[should_panic(expected = "from the list of differences")]
     async fn a_difference_that_is_none_is_found() {
         keeps("a", &["a"], Box::pin(async {})).await;
     }

@@ -141,7 +141,7 @@ mod tests {
             ("{\"PartitionKey\":\"p\"", Some("column 19")),
             ("{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"A\":[1]}", Some("column")),
             ("{\"PartitionKey\":\"p\",\"RowKey\":\"r\"} secret", Some("column")),
-            ("[]", Some("expected an object")),
+            ("[]", Some("expected a JSON object")),
             ("{}", None),
             ("{\"PartitionKey\":\"p\",\"RowKey\":7}", None),
             ("{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"A\":1,\"A\":2}", Some("`A`")),
