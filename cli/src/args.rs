@@ -7,27 +7,31 @@ use clap_complete::Shell;
 
 use crate::selection::Selection;
 
-const AFTER_HELP: &str = "\
-A STORE is one of:
+const AFTER_HELP: &str = "A STORE is one of:
   staff.db       a file of the embedded store
-  azure:         Azure Table storage; the connection string is read from the variable
-                 ENTABLE_CONNECTION_STRING, or from the file that
-                 ENTABLE_CONNECTION_STRING_FILE names, or else from
-                 AZURE_STORAGE_CONNECTION_STRING. With ENTABLE_ACCOUNT in their place the
-                 identity of Microsoft Entra ID is used that the environment gives
-                 (AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_FEDERATED_TOKEN_FILE or
-                 AZURE_CLIENT_SECRET or ENTABLE_CLIENT_SECRET_FILE), or that of an app service,
-                 or yours of `az login` or `azd auth login`, or that of the machine;
-                 AZURE_CREDENTIAL_KIND chooses one
-  azure:NAME     another account, whose variables have its name in them, such as
-                 ENTABLE_NAME_CONNECTION_STRING and ENTABLE_NAME_ACCOUNT
+  azure:         Azure Table storage. The connection string comes from the variable
+                 ENTABLE_CONNECTION_STRING, else from the file in
+                 ENTABLE_CONNECTION_STRING_FILE, else from AZURE_STORAGE_CONNECTION_STRING.
+                 To use a Microsoft Entra ID identity, set ENTABLE_ACCOUNT instead. The command
+                 uses the identity in the environment (AZURE_TENANT_ID, AZURE_CLIENT_ID and
+                 AZURE_FEDERATED_TOKEN_FILE, AZURE_CLIENT_SECRET or ENTABLE_CLIENT_SECRET_FILE),
+                 else the app service's, else yours from `az login` or `azd auth login`, else
+                 the machine's. AZURE_CREDENTIAL_KIND selects one
+  azure:NAME     another account, whose variables have \
+                          its name in them, such as
+                 ENTABLE_NAME_CONNECTION_STRING and \
+                          ENTABLE_NAME_ACCOUNT
   http://127.0.0.1:10002/devstoreaccount1
-                 an emulator, with its well-known key
+                 an \
+                          emulator, with its well-known key
 No argument takes a secret.
 
-Exit codes: 0 done; 1 the store, the disk or the network failed; 2 wrong arguments; 3 no such row, table
-or file; 4 it exists already, or has changed; 5 the data is not right (lines set aside, stores that
-differ, a damaged file).";
+Exit codes: 0 done; 1 the \
+                          store, the disk or the network failed; 2 wrong arguments; 3 no such row, table
+or file; 4 \
+                          it already exists, or has changed; 5 the data is not right (lines set aside, stores that
+\
+                          differ, a damaged file).";
 
 /// Looks into tables, changes rows, moves data between files and Azure, and backs it up.
 #[derive(Debug, Parser)]

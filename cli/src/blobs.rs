@@ -14,8 +14,8 @@ pub(crate) fn open(name: &str, creates: bool) -> Result<Arc<dyn ObjectStore>, Fa
     refuse_secret(name)?;
     if is_service(name) {
         return Err(Failure::usage(format!(
-            "`{name}` is no directory, and the command knows blobs in directories alone: copy those of a cloud with \
-             a tool such as AzCopy, since names stay, or with `copy_blobs_to` of the library"
+            "`{name}` is not a directory, and this command copies only blobs in directories; copy cloud blobs with a \
+             tool such as AzCopy, since their names stay the same, or with the library's `copy_blobs_to`"
         )));
     }
     let path = Path::new(name);
@@ -25,7 +25,7 @@ pub(crate) fn open(name: &str, creates: bool) -> Result<Arc<dyn ObjectStore>, Fa
     }
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {}
-        Ok(_) => return Err(Failure::usage(format!("`{name}` is no directory of blobs"))),
+        Ok(_) => return Err(Failure::usage(format!("`{name}` is not a directory of blobs"))),
         Err(error) => {
             return Err(Failure::io(&format!("opening the directory `{name}`"), &error));
         }

@@ -53,7 +53,7 @@ impl Environment<'_> {
             Some("managedidentity") => self.managed_identity(),
             Some("developertools") => developer_tools(),
             Some(_) => Err(Failure::usage(format!(
-                "{KIND} is none of clientsecret, workloadidentity, managedidentity and developertools"
+                "expected clientsecret, workloadidentity, managedidentity or developertools in {KIND}"
             ))),
             None if self.has(SECRET_FILE) || self.has(SECRET) => self.client_secret(),
             None if self.has(FEDERATED_TOKEN) => self.workload_identity(),
@@ -225,7 +225,7 @@ mod tests {
             (&[(SECRET, "s3cret")][..], TENANT),
             (&[(FEDERATED_TOKEN, "token"), (TENANT, "t")], CLIENT),
             (&[(KIND, "clientsecret"), (TENANT, "t"), (CLIENT, "c")], SECRET),
-            (&[(KIND, "password")], "none of clientsecret"),
+            (&[(KIND, "password")], "expected clientsecret"),
         ] {
             let failure = format!("{:?}", request_for_token(variables).await.unwrap_err());
             assert!(failure.contains(named) && !failure.contains("s3cret"), "{failure}");

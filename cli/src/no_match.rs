@@ -40,7 +40,7 @@ const fn can_be_compared(stored: EdmType, value: EdmType) -> bool {
 
 fn remark_on_name(name: &str, types: &Types) -> Option<String> {
     let other = types.keys().find(|other| other.eq_ignore_ascii_case(name))?;
-    Some(format!("no row matches: the property is `{other}`, and `{name}` is another name"))
+    Some(format!("no row matches: the property is called `{other}`, not `{name}`"))
 }
 
 fn types_of(rows: &[Row]) -> Types {

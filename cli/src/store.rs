@@ -54,11 +54,11 @@ fn check_is_file(name: &str, creates: bool) -> Result<(), Failure> {
     refuse_secret(name)?;
     if is_service(name) {
         return Err(Failure::usage(format!(
-            "`{name}` is no file, and only files can be asked for this"
+            "`{name}` is not a file; this command works only on files"
         )));
     }
     if !creates && !Path::new(name).exists() {
-        return Err(Failure::not_found(format!("there is no file `{name}`")));
+        return Err(Failure::not_found(format!("file `{name}` does not exist")));
     }
     Ok(())
 }
@@ -67,8 +67,8 @@ fn check_is_file(name: &str, creates: bool) -> Result<(), Failure> {
 pub(crate) fn refuse_secret(name: &str) -> Result<(), Failure> {
     let lower = name.to_ascii_lowercase();
     if ["accountkey=", "sharedaccesssignature=", "sig="].iter().any(|part| lower.contains(part)) {
-        let message = "an argument holds a secret, which every process of this machine can see: change that \
-                       key, put the new one into ENTABLE_CONNECTION_STRING, and name the store `azure:`";
+        let message = "an argument contains a secret, which every process on this machine can see; replace that key, \
+                       put the new one into ENTABLE_CONNECTION_STRING, and name the store `azure:`";
         return Err(Failure::usage(message));
     }
     Ok(())
@@ -77,8 +77,8 @@ pub(crate) fn refuse_secret(name: &str) -> Result<(), Failure> {
 #[cfg(not(feature = "azure"))]
 fn open_service(name: &str) -> Result<ClientBuilder, Failure> {
     let message = format!(
-        "`{name}` is on Azure or an emulator, which this build leaves out: \
-         `cargo install entable-cli` builds one that does"
+        "`{name}` is on Azure or an emulator, but this build has no support for them; build the command with `cargo \
+         install entable-cli`"
     );
     Err(Failure::usage(message))
 }
@@ -100,11 +100,11 @@ pub(crate) fn service_options(name: &str) -> Result<entable::AzureOptions, Failu
     } else if is_loopback(name) {
         Ok(AzureOptions::emulator().endpoint(name)?)
     } else if !is_service(name) {
-        Err(Failure::usage(format!("`{name}` is a file, and only services can be asked for this")))
+        Err(Failure::usage(format!("`{name}` is a file; this command works only on services")))
     } else {
         let message = format!(
-            "`{name}` needs credentials: put a connection string into ENTABLE_CONNECTION_STRING, or the account into \
-             ENTABLE_ACCOUNT to use an identity, and name the store `azure:`"
+            "`{name}` needs credentials; set ENTABLE_CONNECTION_STRING to a connection string, or ENTABLE_ACCOUNT to \
+             the account to use an identity, and name the store `azure:`"
         );
         Err(Failure::usage(message))
     }
@@ -158,8 +158,8 @@ impl Variables {
     fn of(account: &str) -> Result<Self, Failure> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         if !account.bytes().all(is_name) {
-            let message = "a name after `azure:` has letters, digits and `_` alone, because it is a part of variables \
-                           such as ENTABLE_NAME_CONNECTION_STRING; no argument takes a secret";
+            let message = "a name after `azure:` may have only letters, digits and `_`, because it is part of \
+                           variables such as ENTABLE_NAME_CONNECTION_STRING; no argument takes a secret";
             return Err(Failure::usage(message));
         }
         let prefix = match account {
@@ -194,13 +194,13 @@ fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
         }
         // Both are set, and the intended account is unknown.
         (Some(_), Some(_)) => Err(Failure::usage(format!(
-            "both {account} and a connection string are set: unset one"
+            "both {account} and a connection string are set; unset one"
         ))),
         (None, None) => match names.other_tools.and_then(variable) {
             Some(text) => Ok(AzureOptions::from_connection_string(text.trim())?),
             None => Err(Failure::usage(format!(
-                "no credentials: set {connection}, or {connection_file} to the path of a file, or {account} to use \
-                 an identity"
+                "no credentials found; set {connection}, or {connection_file} to the path of a file, or {account} to \
+                 use an identity"
             ))),
         },
     }

@@ -46,7 +46,7 @@ struct Paths {
 ///
 /// # Errors
 ///
-/// `is_backend` if no loopback port can be opened; errors of the service when the table is created.
+/// `is_backend` if cannot open a loopback port; errors of the service when the table is created.
 pub(super) async fn try_all(
     direct: &Arc<dyn Backend>,
     options: &AzureOptions,
@@ -114,7 +114,7 @@ async fn through_relay(options: &AzureOptions) -> Result<(Relay, Retry), Error> 
 
 fn unusable(error: io::Error) -> Error {
     let error: BoxError = Box::new(error);
-    Error::new(ErrorKind::Backend, "no loopback port can be opened").with_source(error)
+    Error::new(ErrorKind::Backend, "cannot open a loopback port").with_source(error)
 }
 
 impl Paths {

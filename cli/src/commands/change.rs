@@ -38,7 +38,7 @@ pub(crate) async fn put(
     let case = client.capabilities().table_case;
     let wanted = case.canonical_table_name(table);
     if !client.tables().await?.iter().any(|name| case.canonical_table_name(name) == wanted) {
-        return Err(Failure::not_found(format!("there is no table `{table}`")));
+        return Err(Failure::not_found(format!("table `{table}` does not exist")));
     }
     let progress = Arc::new(Progress::new(output));
     let shown = progress.clone();
@@ -70,7 +70,7 @@ pub(crate) async fn create(
         true
     };
     client.close().await?;
-    let said = if is_new { "is created" } else { "exists already" };
+    let said = if is_new { "is created" } else { "already exists" };
     output.say(
         || format!("table {} {said}", escaped(table)),
         || json!({"table": table, "created": is_new}),
@@ -192,14 +192,16 @@ pub(crate) async fn drop_poisoned(
     let one = at_position(&poisoned, position)?;
     if !yes {
         let what = one.message().unwrap_or_else(|| one.row_key());
-        let message = format!("nobody will ever do this work: `{what}`; confirm it with --yes");
+        let message = format!(
+            "this drops the work `{what}`, and nothing will ever do it; confirm with --yes"
+        );
         return Err(Failure::usage(message));
     }
     worker.discard(one).await?;
     client.close().await?;
     let message = one.message();
     output.say(
-        || "dropped; if it was no message, run `check` with `repair` of its type".to_owned(),
+        || "dropped; unless it was a message, run `check` and `repair` for its type".to_owned(),
         || json!({"dropped": 1, "message": message, "RowKey": one.row_key()}),
     )
 }

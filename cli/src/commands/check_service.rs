@@ -28,8 +28,8 @@ pub(crate) async fn check_service(output: &Output, args: CheckService) -> Result
     let backend = Arc::new(Retry::around(azure, RetryPolicy::default()));
     let prefix = check::random_prefix();
     output.remark(&format!(
-        "checking {described} in tables whose names begin with `{prefix}`, which are deleted afterwards; this sends \
-         some 7,000 requests and 80 MiB, which cost less than a cent at the public prices of table storage"
+        "checking {described} in tables whose names begin with `{prefix}`; the command deletes them afterwards. It \
+         sends about 7,000 requests and 80 MiB, which cost less than a cent at the public prices of table storage"
     ));
     let progress = Progress::new(output);
     let service = Service { backend, options: Some(options) };
@@ -43,7 +43,7 @@ pub(crate) async fn check_service(output: &Output, args: CheckService) -> Result
     let report = checked.map_err(|error| {
         let mut failure = Failure::from(error);
         failure.message = format!(
-            "{}; tables whose names begin with `{prefix}` may be left",
+            "{}; tables whose names begin with `{prefix}` may remain",
             scrubber.scrub(&failure.message)
         );
         failure
@@ -64,9 +64,9 @@ fn say(
         .say(|| report.to_markdown(described, scrubber), || report.to_json(described, scrubber))?;
     match report.differences().count() {
         0 => Ok(()),
-        1 => Err(Failure::bad_data("the service differs in 1 point from what is promised")),
+        1 => Err(Failure::bad_data("the service differs from the promises in 1 point")),
         count => Err(Failure::bad_data(format!(
-            "the service differs in {count} points from what is promised"
+            "the service differs from the promises in {count} points"
         ))),
     }
 }

@@ -53,17 +53,18 @@ pub(crate) async fn delete(output: &Output, delete: Delete) -> Result<(), Failur
 fn refuse_everything_by_mistake(delete: &Delete) -> Result<(), Failure> {
     if delete.partition_key.is_none() && delete.rows.is_all() && !delete.whole_table {
         return Err(Failure::usage(
-            "name a row by both keys, or rows by --filter or --partition, or --whole-table",
+            "give both keys of a row, or select rows with --filter or --partition, or the table with --whole-table",
         ));
     }
     if delete.rows.filter.as_deref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Failure::usage(
-            "the --filter is empty, which means all rows: name them with a condition such as \"PartitionKey ge ''\"",
+            "the --filter is empty, which means all rows; to delete all, write a condition such as \"PartitionKey ge \
+             ''\"",
         ));
     }
     if delete.rows.prefix.as_deref() == Some("") {
         return Err(Failure::usage(
-            "the --prefix is empty, which means all rows of the partition: leave it out to delete them",
+            "the --prefix is empty, which means all rows of the partition; to delete them all, omit it",
         ));
     }
     Ok(())
@@ -161,7 +162,7 @@ async fn delete_matching(
     progress.end();
     if changed > 0 {
         output.remark(&format!(
-            "{} changed after the command found them: not deleted",
+            "{} changed after the command found them, and were not deleted",
             rows(changed)
         ));
     }

@@ -140,7 +140,7 @@ pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> 
     }
     if from.is_some() && !output.is_json {
         let shown = output::rows(u64::try_from(printed).unwrap_or(u64::MAX));
-        output.remark(&format!("{shown}, and there may be more: see --top"));
+        output.remark(&format!("{shown}; there may be more, see --top"));
     }
     if printed == 0
         && query.top > 0
@@ -356,7 +356,7 @@ pub(crate) async fn report(
             names => escaped(&names.join(", ")),
         };
         output.line(&format!("\nTables that the store lacks: {}", list(&missing)))?;
-        output.line(&format!("Tables that the layout does not name: {}", list(&unknown)))?;
+        output.line(&format!("Tables that the layout lacks: {}", list(&unknown)))?;
     }
     Ok(())
 }

@@ -49,7 +49,7 @@ fn digest(digest: &RowsDigest) -> Value {
 
 pub(crate) async fn export(output: &Output, export: Export) -> Result<(), Failure> {
     if export.table.is_none() && !export.rows.is_all() {
-        return Err(Failure::usage("rows are selected in one table: name it with --table"));
+        return Err(Failure::usage("a selection of rows needs one table; name it with --table"));
     }
     let client = store::open(&export.store, false)?;
     let Some(table) = &export.table else { return export_all(output, &client, &export).await };
@@ -115,7 +115,7 @@ async fn export_all(output: &Output, client: &Client, export: &Export) -> Result
     let directory = &export.to;
     let manifest = directory.join(MANIFEST);
     if manifest.exists() {
-        let message = format!("`{}` holds a whole export already", directory.display());
+        let message = format!("`{}` already contains a complete export", directory.display());
         return Err(Failure::new(crate::failure::CONFLICT, "Conflict", message));
     }
     fs::create_dir_all(directory).map_err(|error| Failure::io("creating the directory", &error))?;
@@ -225,7 +225,8 @@ async fn import_all(output: &Output, import: &Import) -> Result<(), Failure> {
         let doing = format!("reading `{}` (name a --table to import one file)", path.display());
         Failure::io(&doing, &error)
     })?;
-    let broken = || Failure::bad_data(format!("`{}` is no manifest of an export", path.display()));
+    let broken =
+        || Failure::bad_data(format!("`{}` is not the manifest of an export", path.display()));
     let manifest: Value = serde_json::from_str(&text).map_err(|_| broken())?;
     let format = match manifest.get("format").and_then(Value::as_str) {
         Some("jsonl") => RowFormat::Jsonl,
@@ -253,7 +254,8 @@ async fn import_all(output: &Output, import: &Import) -> Result<(), Failure> {
         let report = import_table(output, &client, table, &single, None, &progress).await?;
         let seconds = progress.end();
         if Some(&digest(&report.digest)) != one.get("digest") {
-            let message = format!("table `{table}`: the file does not hold what the manifest says");
+            let message =
+                format!("table `{table}`: the file does not match the manifest; export it again");
             return Err(Failure::bad_data(message));
         }
         if !output.is_json {
@@ -271,7 +273,7 @@ pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
     }
     // The comparison of a store with itself proves nothing.
     if copy.from == copy.to {
-        return Err(Failure::usage(format!("`{}` is the source and the target", copy.from)));
+        return Err(Failure::usage(format!("`{}` is both the source and the target", copy.from)));
     }
     let filter = copy.rows.condition()?;
     let is_compared = copy.compare || copy.dry_run;
@@ -366,7 +368,7 @@ fn explained(copy: &Copy, report: &CopyReport) -> String {
         ));
     }
     match parts.is_empty() {
-        true => "the stores differ: run the copy again when no writer is at work".to_owned(),
+        true => "the stores differ; stop all writers and run the copy again".to_owned(),
         false => format!("the stores differ: {}", parts.join("; ")),
     }
 }
@@ -400,7 +402,8 @@ async fn copy_blobs(
 fn blobs_line(report: &CopyBlobsReport) -> String {
     let CopyBlobsReport { copied, bytes, equal, different, gone, .. } = report;
     format!(
-        "blobs: {copied} copied ({bytes} bytes), {equal} there already, {different} different, {gone} gone meanwhile"
+        "blobs: {copied} copied ({bytes} bytes), {equal} already there, {different} different, {gone} deleted in the \
+         meantime"
     )
 }
 

@@ -6,7 +6,10 @@ use crate::{args::Sas, failure::Failure, output::Output};
 pub(crate) fn sas(_: &Output, sas: &Sas) -> Result<(), Failure> {
     // Says which feature lacks, or that a file has no addresses.
     crate::store::open(&sas.store, false)?;
-    Err(Failure::usage(format!("`{}` is a file, and has no addresses for others", sas.store)))
+    Err(Failure::usage(format!(
+        "`{}` is a file; only tables on Azure or an emulator have a signature",
+        sas.store
+    )))
 }
 
 #[cfg(feature = "azure")]

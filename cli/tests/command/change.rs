@@ -23,7 +23,7 @@ fn rows_are_changed() {
     let delete =
         |arguments: &[&str]| place.run(&[&["delete", "staff.db", "Staff"], arguments].concat());
     delete(&["Sales", "000"]).fails(2, "--yes");
-    delete(&["--yes"]).fails(2, "name a row");
+    delete(&["--yes"]).fails(2, "both keys of a row");
     delete(&["Sales", "000", "--yes", "--if-match", "W/\"x\""]).fails(4, "");
     let etag = row["odata.etag"].as_str().unwrap();
     assert_eq!(delete(&["Sales", "000", "--yes", "--if-match", etag]).ok(), "1 row deleted\n");
@@ -47,7 +47,7 @@ fn a_table_is_created_once() {
         |arguments: &[&str]| place.run(&[&["create", "new.db", "Staff"], arguments].concat());
     assert_eq!(create(&[]).ok(), "table Staff is created\n");
     create(&[]).fails(4, "");
-    assert_eq!(create(&["--if-not-exists"]).ok(), "table Staff exists already\n");
+    assert_eq!(create(&["--if-not-exists"]).ok(), "table Staff already exists\n");
     assert_eq!(create(&["--if-not-exists", "--json"]).json()["created"], false);
     assert_eq!(place.run(&["tables", "new.db"]).ok(), "Staff\n");
     place.run(&["create", "new.db", "no-name"]).fails(5, "no-name");

@@ -22,8 +22,8 @@ fn stores_are_copied_and_compared() {
     copy(&["--delete-extra"]).fails(2, "--yes");
     assert!(copy(&["--delete-extra", "--yes"]).ok().contains("1 deleted"));
     copy(&["--compare"]).ok();
-    place.run(&["copy", "staff.db", "staff.db"]).fails(2, "is the source and the target");
-    place.run(&["copy", "azure:", "azure:"]).fails(2, "is the source and the target");
+    place.run(&["copy", "staff.db", "staff.db"]).fails(2, "is both the source and the target");
+    place.run(&["copy", "azure:", "azure:"]).fails(2, "is both the source and the target");
     place.run(&["copy", "none.db", "new.db"]).fails(3, "none.db");
     assert!(!place.path("none.db").exists());
 }

@@ -39,11 +39,11 @@ fn blobs_are_copied_before_the_rows_that_point_to_them() {
     };
     // What cannot be a store of blobs is refused before anything is created.
     copy(&["none", "there"]).fails(3, "opening the directory `none`");
-    copy(&["papers.db", "there"]).fails(2, "no directory");
+    copy(&["papers.db", "there"]).fails(2, "is not a directory");
     copy(&["here"]).fails(2, "2 values required");
-    copy(&["here", "azure:papers"]).fails(2, "no directory");
-    copy(&["https://me.blob.core.windows.net/papers", "there"]).fails(2, "no directory");
-    let secret = copy(&["here", "https://me/papers?sig=s3cret"]).fails(2, "holds a secret");
+    copy(&["here", "azure:papers"]).fails(2, "is not a directory");
+    copy(&["https://me.blob.core.windows.net/papers", "there"]).fails(2, "is not a directory");
+    let secret = copy(&["here", "https://me/papers?sig=s3cret"]).fails(2, "contains a secret");
     assert!(!secret.err.contains("s3cret"), "{secret:?}");
     copy(&["here", "there", "--compare"]).fails(3, "opening the directory `there`");
     assert!(!place.path("there").exists() && !place.path("new.db").exists());

@@ -45,7 +45,7 @@ fn a_whole_store_goes_through_a_directory() {
     for table in outbox {
         assert!(!place.path(&format!("all/{table}.jsonl")).exists(), "{table}");
     }
-    place.run(&["export", "staff.db", "all"]).fails(4, "whole export already");
+    place.run(&["export", "staff.db", "all"]).fails(4, "a complete export");
     place.run(&["import", "new.db", "all"]).ok();
     let compared = place.run(&["--json", "copy", "staff.db", "new.db", "--compare"]).json();
     assert_eq!(compared["equal"], true);
@@ -59,7 +59,7 @@ fn a_whole_store_goes_through_a_directory() {
     // A file that somebody has changed is not what the manifest says.
     let changed = whole.replacen("\"Age\":1", "\"Age\":9", 1);
     fs::write(place.path("all/Staff.jsonl"), changed).unwrap();
-    place.run(&["import", "other.db", "all"]).fails(5, "not hold what the manifest says");
+    place.run(&["import", "other.db", "all"]).fails(5, "does not match the manifest");
     place.run(&["import", "other.db", "none"]).fails(3, "name a --table");
 }
 

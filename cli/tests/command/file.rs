@@ -23,7 +23,7 @@ fn a_file_is_backed_up_verified_restored_and_compacted() {
         .run(&["verify", "back.db", "--copy", "--keep", "kept.db"])
         .fails(4, "the file already exists");
     place.run(&["verify", "back.db", "--keep", "other.db"]).fails(2, "--copy");
-    place.run(&["verify", "azure:", "--copy"]).fails(2, "only files");
+    place.run(&["verify", "azure:", "--copy"]).fails(2, "only on files");
     // A file that is no store, and one that a program has open.
     fs::write(place.path("text.db"), "hello").unwrap();
     place.run(&["verify", "text.db", "--copy"]).fails(5, "not an entable store");

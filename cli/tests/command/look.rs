@@ -76,7 +76,7 @@ entity "Employee" version 1
         "| index `ByName`, remote | `StaffByName` | `{LastName}` | `{Department}_{Id:06}` |",
         "| `Iban` | String | optional, encrypted |",
         "Tables that the store lacks: StaffByName",
-        "Tables that the layout does not name: Types",
+        "Tables that the layout lacks: Types",
     ] {
         assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
     }
@@ -130,6 +130,9 @@ fn a_filter_that_is_wrong_says_what_to_write() {
     assert!(none.err.contains("`Int eq 7`") && none.out.is_empty(), "{none:?}");
     assert!(query("Long eq 7").err.is_empty(), "it is widened to an Int64");
     let other = query("long eq 7L");
-    assert!(other.err.contains("the property is `Long`") && other.out.is_empty(), "{other:?}");
+    assert!(
+        other.err.contains("the property is called `Long`") && other.out.is_empty(),
+        "{other:?}"
+    );
     assert!(query("Text eq 'none'").err.is_empty());
 }

@@ -162,7 +162,7 @@ fn case_counts_in_the_names_of_tables_where_it_does_in_the_store() {
     let address = format!("{server}/devstoreaccount1");
     let row = "{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n";
     run_with_input(place.0.path(), &["put", &address, "staff"], row)
-        .fails(3, "there is no table `staff`");
+        .fails(3, "table `staff` does not exist");
     let methods: Vec<String> = requests.try_iter().map(|request| request.method).collect();
     assert!(!methods.is_empty() && methods.iter().all(|method| method == "GET"), "{methods:?}");
 }
@@ -188,7 +188,7 @@ fn the_emulator_is_checked() {
     let file = [("ENTABLE_CONNECTION_STRING_FILE", "connection.txt")];
     let check = ["--json", "check-service", "azure:", "--report", "found"];
     let run = run_in(place.0.path(), &check, "", &file);
-    let run = run.fails(5, "points from what is promised");
+    let run = run.fails(5, "differs from the promises in");
     let report: Json = serde_json::from_str(&run.out).unwrap();
     assert_eq!(serde_json::from_str::<Json>(&place.read("found.json")).unwrap(), report);
     let names = |part: &Json| -> Vec<String> {

@@ -32,7 +32,9 @@ fn work_that_was_put_aside_is_shown_and_dropped() {
     let json = place.run(&["--json", "poison", "show", "staff.db", "2"]).json();
     assert_eq!((&json["RowKey"], &json["row"]["Type"]), (&"~e3_2".into(), &"Welcome-1".into()));
     place.run(&["poison", "show", "staff.db", "3"]).fails(3, "no position 3");
-    place.run(&["poison", "drop", "staff.db", "1"]).fails(2, "`Welcome-1`; confirm it with --yes");
+    place
+        .run(&["poison", "drop", "staff.db", "1"])
+        .fails(2, "`Welcome-1`, and nothing will ever do it; confirm with --yes");
     let listed = || place.run(&["--json", "poison", "list", "staff.db"]).json();
     assert_eq!(listed().as_array().unwrap().len(), 2);
     place.run(&["poison", "drop", "staff.db", "1", "--yes"]).ok();

@@ -6,7 +6,7 @@ use super::*;
 fn secrets_are_no_arguments_and_help_says_the_rest() {
     let place = Place(tempdir().unwrap());
     let secret = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0";
-    let run = place.run(&["tables", secret]).fails(2, "an argument holds a secret");
+    let run = place.run(&["tables", secret]).fails(2, "an argument contains a secret");
     assert!(!run.err.contains("c2VjcmV0"));
     place.run(&["tables", "azure:"]).fails(2, "");
     place.run(&["count"]).fails(2, "Usage");
