@@ -63,11 +63,11 @@ pub(crate) fn read_json_line(line: &[u8]) -> Result<Row> {
         .and_then(|()| json.end())
         .map_err(|error| unreadable_error(&error))?;
     if let Some(name) = members.repeated_name() {
-        let message = "the line gives this property twice; keep one of the two";
+        let message = "the line contains this property twice; keep one of them";
         return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
     }
     if !members.has_keys() {
-        let message = "the line has no PartitionKey or no RowKey that is text";
+        let message = "the line lacks a PartitionKey or RowKey, or it is not text";
         return Err(Error::new(ErrorKind::Invalid, message));
     }
     Ok(members.to_row()?.without_timestamp_and_etag())
@@ -80,7 +80,7 @@ fn unreadable_error(error: &serde_json::Error) -> Error {
         serde_json::error::Category::Eof if error.column() == 0 => "the line is empty",
         serde_json::error::Category::Eof => "the JSON ends too early",
         serde_json::error::Category::Data => {
-            "expected an object of texts, numbers and truth values"
+            "expected a JSON object of strings, numbers and Booleans"
         }
         _ => "expected a JSON object",
     };

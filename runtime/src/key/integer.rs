@@ -82,8 +82,8 @@ macro_rules! integers {
                 fn encode_zero_padded(&self, width: usize, out: &mut String) -> Result<(), InvalidValue> {
                     let number = u64::try_from(*self).map_err(|_| {
                         InvalidValue::out_of_range(OutOfRangeSide::Below, format!(
-                            "{self} is negative, and a part of fixed width holds no sign; \
-                             write the part without a width for an order-preserving form"
+                            "{self} is negative, but a key part of fixed width has no sign; remove the width for a \
+                             form that sorts negative numbers too"
                         ))
                     })?;
                     let from = out.len();

@@ -153,7 +153,7 @@ impl<E: TableEntity> Table<E> {
         let ticks = |time: &T| ticks_of(dated, time.to_ticks());
         let (from, until) = (ticks(&window.start)?, ticks(&window.end)?);
         if from > until {
-            let message = "the window ends before it begins: give the earlier time first";
+            let message = "the window ends before it begins; give the earlier time first";
             return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
         }
         let periods = dated.first_and_last_period_in(TimeWindow { from, until, is_time: false });
@@ -224,7 +224,7 @@ impl<E: TableEntity> Table<E> {
         let dated = self.all_dated_tables("retain")?;
         let floor = read_floor_creating_table(self.client().store(), dated).await?;
         let Some(now) = floor.date else {
-            let message = "the store does not tell its time: give a date with `drop_before`";
+            let message = "the store does not report its time; give a date with `drop_before`";
             return Err(Error::new(ErrorKind::Unsupported, message).in_table(dated.template));
         };
         let span = i64::from(days).saturating_mul(24 * 3600 * Ticks::PER_SECOND);
@@ -300,10 +300,10 @@ impl<E: TableEntity> Table<E> {
         let message = match &E::SCHEMA.dated {
             Some(dated) if dated.template == self.name() => return Ok(dated),
             Some(_) => format!(
-                "`{verb}` is for all dated tables of the entity: open them with `client.table()`"
+                "`{verb}` works on all dated tables of the entity; open them with `client.table()`"
             ),
             None => {
-                format!("`{verb}` is for dated tables, such as `name = \"Logins{{at:%Y%m%d}}\"`")
+                format!("`{verb}` needs dated tables, such as `name = \"Logins{{at:%Y%m%d}}\"`")
             }
         };
         Err(Error::new(ErrorKind::Invalid, message).in_table(self.name()))

@@ -562,7 +562,7 @@ fn check_wanted_keys(
     // One row contains all keys, and its number of properties is limited.
     if wanted_keys.len() > MAX_CLAIMED_KEYS {
         let message = format!(
-            "a transaction takes at most {MAX_CLAIMED_KEYS} unique values in other partitions, and this takes {}",
+            "a transaction can claim at most {MAX_CLAIMED_KEYS} unique values in other partitions; this one claims {}",
             wanted_keys.len()
         );
         return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
@@ -635,13 +635,14 @@ async fn read_live_claim_etag(
         return Ok(None);
     }
     claim.etag().map(Some).ok_or_else(|| {
-        let message = "the store returns no ETags, without which unique values are not safe";
+        let message = "the store returns no ETags, which unique values need";
         Error::new(ErrorKind::Unsupported, message).in_table(table)
     })
 }
 
 fn claim_ended_error(table: &str) -> Error {
-    let message = "the claim of unique values was ended before it was used: write again";
+    let message =
+        "the claim of unique values was removed before the write could use it; write again";
     Error::new(ErrorKind::Contended, message).in_table(table)
 }
 
@@ -672,10 +673,12 @@ fn busy_error(outbox: &Outbox, wanted: &WantedUniqueKey, claim: &BlockingClaim) 
     let index = wanted.kinds.copy.name;
     let since = claim.since.map_or_else(String::new, |since| {
         let until = later_time(since, outbox.options.claim_time);
-        format!(" since {since}; a worker takes its writer for dead at {until} (the claim time)")
+        format!(" since {since} (the claim time ends at {until})")
     });
     let message = format!(
-        "another write of the entity takes the same key of index `{index}` and is under way{since}; where its writer died a worker clears it away after the claim time, and a client with the `writer_id` of that writer at once"
+        "another write of the entity has been claiming the same key of index `{index}`{since}; try again later. If \
+         its writer died, a worker removes the claim after the claim time, or a client with that writer's `writer_id` \
+         removes it at once"
     );
     Error::new(ErrorKind::Contended, message).at_row(wanted.address.as_row_at())
 }

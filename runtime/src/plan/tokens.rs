@@ -405,7 +405,8 @@ fn check_complete(family: &Family, row: &Row) -> Result<()> {
     {
         let tokens = template.find_blind_tokens(key).unwrap_or_default();
         if let Some((field, _)) = tokens.iter().find(|(_, token)| *token == TOKEN_PLACEHOLDER) {
-            let message = "the key has a token of this field, and the row does not hold the field";
+            let message =
+                "the key contains a blind token of this field, but the row lacks the field";
             return Err(Error::new(ErrorKind::Decode, message).in_property(field));
         }
     }
@@ -413,7 +414,8 @@ fn check_complete(family: &Family, row: &Row) -> Result<()> {
 }
 
 fn no_blind_token_key(field: &str) -> Error {
-    let message = "the key has a token of this field, and there is no key to make it with: give the client keys with `Client::builder().keys(..)`";
+    let message = "the key contains a blind token of this field, but the client has no keys; set them with \
+                   `Client::builder().keys(..)`";
     let fault = SealFault::KeyUnavailable { retryable: false };
     Error::seal(fault, message).in_property(field)
 }
@@ -434,6 +436,7 @@ fn no_scope_error() -> Error {
 }
 
 fn wrong_token_error(field: &str) -> Error {
-    let message = "the row's key has the token of another value than the row holds: another program changed it; `check()` and `repair()` mend a copy";
+    let message = "the blind token in the row's key does not match the row's value: another program changed the row; \
+                   mend a copy with `check()` and `repair()`";
     Error::new(ErrorKind::Decode, message).in_property(field)
 }

@@ -120,7 +120,8 @@ impl QueriedTables {
             Some(period) if cursor.is_at_table_start() => Ok(self.existing_period_from(period)),
             Some(period) => Ok(Some(period)),
             None => {
-                let message = "the cursor stands in a table that the query does not read; begin again without one";
+                let message = "the cursor points to a table that the query does not read; start again without a \
+                               cursor";
                 Err(Error::new(ErrorKind::InvalidCursor, message).in_table(self.dated.template))
             }
         }

@@ -181,10 +181,7 @@ pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> R
         Ok(true) => Ok(()),
         // The engine has repaired the file. It may have gone back to an earlier commit, which loses acknowledged
         // writes.
-        Ok(false) => {
-            Err(store_file
-                .corrupt_error("a page does not have the checksum that it was written with"))
-        }
+        Ok(false) => Err(store_file.corrupt_error("a page does not match its checksum")),
         Err(error) => Err(store_file.engine_error(error)),
     }
 }
@@ -265,7 +262,7 @@ fn is_empty_or_has_magic(store_file: &StoreFile, file: &File) -> Result<bool> {
 fn no_store_error(store_file: &StoreFile) -> crate::error::Error {
     store_file.error_of_kind(
         ErrorKind::Corrupt,
-        "this is not an entable store, give the path of one or of a file that does not exist",
+        "this is not an entable store; give the path of a store or of a new file",
     )
 }
 
@@ -298,8 +295,7 @@ fn check_format(store_file: &StoreFile, database: &Database) -> Result<()> {
         Some(newer) if newer > FORMAT => Err(store_file.error_of_kind(
             ErrorKind::Unsupported,
             &format!(
-                "it has format {newer}, this version knows formats up to {FORMAT}; \
-                 use a newer version of entable"
+                "it has format {newer}, but this version of entable reads formats up to {FORMAT}; use a newer version"
             ),
         )),
         _ => Err(no_store_error(store_file)),

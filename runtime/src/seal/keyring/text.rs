@@ -79,8 +79,8 @@ impl Keyring {
         let mut file = File::open(path).map_err(unreadable)?;
         if is_writable_by_others(&file).map_err(unreadable)? {
             let message = format!(
-                "other users can write the keyring `{}` and so put in keys of their own; take the \
-                 permission away, as `chmod 600` does",
+                "other users can write to the keyring `{}` and add keys of their own; remove the permission with \
+                 `chmod 600`",
                 path.display()
             );
             // Refused before it is read: such a file may hold keys of somebody else.
@@ -109,7 +109,7 @@ impl Keyring {
         let text = std::env::var(variable).map(Zeroizing::new).map_err(|_| {
             let fault = SealFault::KeyUnavailable { retryable: false };
             let message =
-                format!("the environment variable `{variable}` is not set, or is no text");
+                format!("the environment variable `{variable}` is not set or is not UTF-8");
             Error::seal(fault, message)
         })?;
         Self::parse(&text)
@@ -164,7 +164,7 @@ fn parse(text: &str) -> Result<KeyringBuilder> {
         if !has_header {
             has_header = line == HEADER;
             if !has_header {
-                return Err(refuse(&format!("is not `{HEADER}`, with which a keyring begins")));
+                return Err(refuse(&format!("is not `{HEADER}`, the first line of a keyring")));
             }
             continue;
         }
@@ -188,7 +188,7 @@ fn parse(text: &str) -> Result<KeyringBuilder> {
         };
         // The builder keeps its first fault. Checking after each line gives the line number.
         if let Some(fault) = &ring.fault {
-            return Err(refuse(&format!("is one too many: {}", fault.message())));
+            return Err(refuse(&format!("is not allowed: {}", fault.message())));
         }
     }
     if has_header { Ok(ring) } else { Err(Error::new(ErrorKind::Invalid, "the keyring is empty")) }
@@ -220,13 +220,13 @@ fn check_pin(key: &DataKey, pin: &str, refuse: impl Fn(&str) -> Error) -> Result
     // 16 digits, a key id, are too few for a pin: a key with a given id can be searched for.
     let pinned = digits.and_then(parse_hex).ok_or_else(|| {
         refuse(
-            "ends in something that is not `pin=` and 32 to 64 hexadecimal digits of a fingerprint",
+            "ends with something other than `pin=` and a fingerprint of 32 to 64 hexadecimal digits",
         )
     })?;
     if key.fingerprint().starts_with(&pinned) {
         return Ok(());
     }
-    let message = format!("holds the key {}, which is not the pinned one", key.id());
+    let message = format!("contains the key {}, which does not match its pin", key.id());
     Err(Error::seal(SealFault::KeyIdMismatch, refuse(&message).message()))
 }
 
@@ -255,7 +255,7 @@ fn parse_root(secret: &str, refuse: impl Fn(&str) -> Error) -> Result<RootKey> {
     let bytes = parse_hex(secret);
     let root = bytes.as_ref().and_then(|bytes| bytes.as_slice().try_into().ok());
     root.map(RootKey::from_bytes)
-        .ok_or_else(|| refuse("holds a key that is not 64 hexadecimal digits"))
+        .ok_or_else(|| refuse("contains a key that is not 64 hexadecimal digits"))
 }
 
 fn parse_hex(digits: &str) -> Option<Zeroizing<Vec<u8>>> {

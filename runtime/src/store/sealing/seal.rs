@@ -48,7 +48,7 @@ impl RowSealer {
             return Ok(to_seal.into_iter().map(|to_seal| to_seal.operation).collect());
         }
         let keys =
-            self.keys.as_ref().ok_or_else(|| no_keys_error("a property is to be encrypted"))?;
+            self.keys.as_ref().ok_or_else(|| no_keys_error("a property must be encrypted"))?;
         let partition_key =
             to_seal.first().map_or("", |to_seal| to_seal.operation.row().partition_key());
         let scope = keys.scope_of(partition_key);
@@ -111,7 +111,7 @@ impl RowSealer {
         scope: &KeyScope,
         version: Option<u32>,
     ) -> Result<Arc<BlindTokenKey>> {
-        let keys = self.keys.as_ref().ok_or_else(|| no_keys_error("a token is to be made"))?;
+        let keys = self.keys.as_ref().ok_or_else(|| no_keys_error("a blind token must be made"))?;
         keys.fetch_blind_token_key(scope, version).await
     }
 
@@ -156,7 +156,7 @@ impl RowSealer {
         let mut each = plan.each.iter();
         while let Some((name, value)) = properties.next()? {
             if each.next().and_then(Option::as_ref).is_none() && would_read_as_encrypted(value) {
-                let message = "the bytes begin as a sealed value does, and would be taken for one when they are read";
+                let message = "the bytes begin like a sealed value and would be read as one; choose another beginning";
                 return Err(Error::new(ErrorKind::Invalid, message)
                     .in_property(property_name_from_utf8(name)?)
                     .at_keys(row.partition_key(), row.row_key()));
