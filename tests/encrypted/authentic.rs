@@ -882,7 +882,7 @@ async fn a_plain_property_chooses_no_scope_for_a_secret() {
         phone: "555".into(),
     };
     let error = contacts.insert(&one("south")).await.unwrap_err();
-    assert!(error.is_invalid() && error.to_string().contains("another scope"), "{error}");
+    assert!(error.is_invalid() && error.to_string().contains("another key scope"), "{error}");
     assert!(world.plain("Contacts").get("north", "0001").await.unwrap().is_none());
     contacts.insert(&one("north")).await.unwrap();
     world.drain(world.keyed(None)).await;
