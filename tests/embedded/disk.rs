@@ -52,7 +52,7 @@ async fn child() {
     };
     let text = error.to_string();
     println!("after {number} rows: {error:?}");
-    assert!(error.is_backend() && text.contains("no space left"), "{error:?}");
+    assert!(error.is_backend() && text.contains("no space is left"), "{error:?}");
     assert!(text.contains("store.db"), "{text}");
 
     // Acknowledged writes are stored, and readers continue.

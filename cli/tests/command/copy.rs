@@ -97,9 +97,9 @@ fn a_target_that_fills_up_goes_on_when_there_is_room() {
     place.run(&[&export[..], &["--resume"]].concat()).ok();
     assert_eq!(place.read("out.jsonl"), lines.concat());
     // The next copy writes what lacks; a backup leaves no file that looks like one.
-    limited(&["copy", "full.db", "copy.db"]).fails(1, "no space left");
+    limited(&["copy", "full.db", "copy.db"]).fails(1, "no space is left");
     assert!(place.run(&["copy", "full.db", "copy.db"]).ok().contains("equal"));
-    limited(&["backup", "full.db", "backup.db"]).fails(1, "no space left");
+    limited(&["backup", "full.db", "backup.db"]).fails(1, "no space is left");
     assert!(!place.path("backup.db").exists());
     place.run(&["backup", "full.db", "backup.db"]).ok();
 }

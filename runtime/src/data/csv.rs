@@ -233,7 +233,7 @@ mod tests {
         for (text, expected) in [
             ("a,\"b", "column 3: a quote is not closed"),
             ("a,\"b\"c", "column 6: expected a comma after the quote"),
-            ("a,b\"c", "column 4: a quote stands inside"),
+            ("a,b\"c", "column 4: a field without quotes contains a quote"),
         ] {
             let error = split_record(text.as_bytes()).unwrap_err();
             assert!(error.message().starts_with(expected), "{error}");

@@ -507,7 +507,7 @@ mod tests {
             (good.clone().policy("readers"), "stored policy"),
             (good.clone().expires(datetime!(2026-04-02 0:00:01 UTC)), "another key"),
             (good.clone().starts(datetime!(2026-03-31 23:59:59 UTC)), "another key"),
-            (TableSas::new("Employees").permissions(TablePermissions::READ), "no end"),
+            (TableSas::new("Employees").permissions(TablePermissions::READ), "no expiry time"),
             (good.clone().keys_to("", None), "empty PartitionKey"),
         ] {
             let error = wrong.sign_delegated(&delegated).unwrap_err();

@@ -267,7 +267,7 @@ async fn what_has_no_room_is_refused_before_anything_is_reserved() {
     }
     let error = egt.commit().await.unwrap_err();
     assert!(error.is_too_large());
-    assert!(error.to_string().contains("and this makes 102"), "{error}");
+    assert!(error.to_string().contains("this one has 102"), "{error}");
     assert_eq!(world.requests(), [""; 0]);
 
     let cars = (0..45).map(|id| Car { fleet: "Bern".into(), id });
