@@ -18,7 +18,8 @@ fn rows_are_changed() {
     let row = place.run(&["--json", "get", "staff.db", "Staff", "Sales", "000"]).json();
     assert!(row.get("Age").is_none());
     put(&[], "\nhello\n").fails(5, "line 2: column 1");
-    run_with_input(place.0.path(), &["put", "staff.db", "None"], line).fails(3, "table `None` does not exist");
+    run_with_input(place.0.path(), &["put", "staff.db", "None"], line)
+        .fails(3, "table `None` does not exist");
 
     let delete =
         |arguments: &[&str]| place.run(&[&["delete", "staff.db", "Staff"], arguments].concat());

@@ -17,7 +17,8 @@ impl<E, F, K> Column<E, F, K> {
     /// Requires that the property is a string that begins with `prefix`. Case-sensitive.
     ///
     /// The service has no such operator, so the condition is a range of strings. If only the keys contain the field,
-    /// the range becomes key bounds.
+    /// the range becomes key bounds. That needs the key's template to write the field unchanged, and the path to
+    /// give every part before it; otherwise the query fails with `is_invalid`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -295,8 +295,8 @@ impl EntityShape {
         })
     }
 
-    /// Finds the series or split field that is `earlier` in another layout: the one with the name of its field,
-    /// or else the one whose properties have the same names.
+    /// Finds the field that another layout describes as `earlier`: the series or split field of that name, or
+    /// otherwise one of the same kind whose first property has the same name.
     pub(super) fn find_series(&self, earlier: &SeriesShape) -> Option<&SeriesShape> {
         let named = self.series.iter().find(|series| series.field == earlier.field);
         named.or_else(|| {

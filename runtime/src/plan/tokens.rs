@@ -159,11 +159,12 @@ impl TokenMaker {
         Ok(self.blind_token_key_of_scope(scope, field)?.token(table, field, value))
     }
 
-    /// Fails if blind tokens of a scope cannot be made now.
+    /// Fails if tokens are made by scope and the key of this scope cannot be used now. Without keys, or without a
+    /// scope, there is nothing to check: making a token then fails with its own error.
     ///
     /// # Errors
     ///
-    /// Fails with the error of the key provider.
+    /// `is_key_unavailable` if the key has not been fetched, otherwise the error of the key provider.
     pub(crate) fn check_blind_token_key_of_scope(&self, scope: &TokenScope) -> Result<()> {
         match (&self.keys, scope) {
             (TokenKeys::ByScope(keys), Some(scope)) => {

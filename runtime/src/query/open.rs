@@ -11,7 +11,7 @@ use crate::{
     store::{replace_by_table_name_error, rows::Store},
 };
 
-/// Rows that have passed all stages of a plan.
+/// Rows after all stages of a plan. A row that failed a stage is an error at its place.
 #[derive(Debug)]
 pub(crate) struct OpenedRows {
     pub(crate) rows: Vec<Result<Row>>,

@@ -80,7 +80,7 @@ pub(super) fn break_code(text: &str, width: f64) -> Vec<String> {
     lines
 }
 
-/// Breaks words into lines of at most `width`.
+/// Breaks words into lines of at most `width`. A word that is wider than that gets a line of its own.
 pub(super) fn break_words(text: &str, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -347,7 +347,7 @@ impl StoredMessage {
         self.merge_operation(etag, |row| self.put_postponement(row, error, until))
     }
 
-    /// Sets the end of the lease, the time until which the message is hidden, and the last error.
+    /// Ends the lease, hides the message until a time, and stores the last error and the receipts so far.
     fn put_postponement(&self, row: &mut RowBuilder, error: &str, until: Ticks) {
         // A time in the past lets any worker take the message again.
         row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));

@@ -91,10 +91,14 @@ impl Keyring {
         self
     }
 
-    /// Makes blind tokens with blind token keys of the rows' own scopes, instead of the default scope's for all. A
-    /// scope without a blind token key in the keyring has no blind tokens: a write or lookup that needs a token
-    /// fails with `is_key_unavailable`. `docs/encryption.md` says which values a holder of the default index
-    /// key can still guess, and how to convert existing rows while the program runs.
+    /// Makes the blind tokens of each scope with a blind token key of its own. Without this call, the default
+    /// scope's key makes all tokens. It still makes the tokens of rows whose PartitionKey contains one, because the
+    /// scope of a row follows from its PartitionKey.
+    ///
+    /// A write that needs a token fails with `is_key_unavailable` if the keyring has no blind token key for the
+    /// scope. A lookup fails in the same way, unless the keyring has no primary key for the scope either: a shredded
+    /// scope reads as empty. `docs/encryption.md` says which values a holder of the default blind token key can
+    /// still guess, and how to convert existing rows while the program runs.
     ///
     /// ```
     /// use entable::{KeyProvider, KeyScope, Keyring, RootKey};
