@@ -170,6 +170,7 @@ fn quoted_names(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proc_macro2::TokenStream;
     use quote::quote;
 
     use crate::driver;
@@ -193,9 +194,13 @@ mod tests {
                 email: String,
             }
         };
-        driver::expand_table_entity(&syn::parse2(entity).expect("a struct"))
-            .to_string()
-            .replace("\\n", "\n")
+        expansion_of(entity)
+    }
+
+    /// Expands a struct. Each line of the documentation is a line of the text.
+    fn expansion_of(entity: TokenStream) -> String {
+        let entity = syn::parse2(entity).expect("a struct");
+        driver::expand_table_entity(&entity).to_string().replace("\\n", "\n")
     }
 
     #[test]
@@ -209,9 +214,7 @@ mod tests {
             )]
             struct Log { host: String, at: OffsetDateTime }
         };
-        let code = driver::expand_table_entity(&syn::parse2(entity).expect("a struct"))
-            .to_string()
-            .replace("\\n", "\n");
+        let code = expansion_of(entity);
         for line in [
             "| `host`, `at_exact` | point |",
             "| `host`, `at_period` | range | `PartitionKey eq '{host}_{at:%Y%m%d}'` and every RowKey |",
@@ -275,9 +278,7 @@ mod tests {
             )]
             struct Log { host: String, id: u32, at: OffsetDateTime }
         };
-        let code = driver::expand_table_entity(&syn::parse2(entity).expect("a struct"))
-            .to_string()
-            .replace("\\n", "\n");
+        let code = expansion_of(entity);
         for line in [
             "`Log::primary().at_between(from..until)`.",
             "Sets `host`: `Log::primary().host(host)`.",
@@ -309,7 +310,7 @@ mod tests {
                 sent: [u32; 24],
             }
         };
-        let code = driver::expand_table_entity(&syn::parse2(entity).expect("a struct")).to_string();
+        let code = expansion_of(entity);
         for line in [
             "The column of `age`: property `Age`. A condition: `Employee::AGE.eq(age)`.",
             "property `Salary`. No filter compares it, because it is encrypted.",
