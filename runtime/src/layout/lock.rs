@@ -60,7 +60,7 @@ macro_rules! layout {
 pub struct Layout {
     entities: Vec<EntityShape>,
     patterns: Vec<PatternShape>,
-    /// What the patterns show about the types, for the comments of the file.
+    /// Notes on the types that follow from the patterns. They become comments of the file.
     notes: Vec<Note>,
 }
 

@@ -22,7 +22,7 @@ pub struct PatternChange {
     pub what: Vec<String>,
     /// The changes of entity types that cause them, as far as layouts show them.
     pub because: Vec<String>,
-    /// What the pattern claims and does not hold.
+    /// The claim that the pattern no longer meets, in words; `None` if it meets all.
     pub broken: Option<String>,
 }
 

@@ -14,17 +14,17 @@ pub(super) struct PatternShape {
     pub(super) group: String,
     /// The name, escaped as the group's.
     pub(super) name: String,
-    /// What the program says about the pattern.
+    /// The pattern as the program declares it.
     pub(super) declared: DeclaredShape,
     pub(super) calls: Vec<CallShape>,
     /// The properties that rows are compared by once their keys are found.
     pub(super) compared: Vec<String>,
     pub(super) plan: PlanShape,
-    /// What does not hold, in words. A file has only patterns that hold.
+    /// The claim that the pattern does not meet, in words. In a file this is always `None`.
     pub(super) broken: Option<String>,
 }
 
-/// What a program says about a pattern.
+/// A pattern's claim and sizes, as the program declares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeclaredShape {
     /// The claimed cost class, or `Write`.
@@ -48,7 +48,7 @@ pub(super) struct CallShape {
     pub(super) times: usize,
 }
 
-/// What a call costs.
+/// The planned cost of a pattern's call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PlanShape {
     /// The cost class, or `Write`.

@@ -57,7 +57,7 @@ impl Plan {
     }
 }
 
-/// Returns a time in the largest unit of which it has two or more.
+/// Writes a time in the largest unit that fits at least twice, otherwise in seconds.
 fn time(seconds: f64) -> String {
     let unit = UNITS.iter().find(|(_, unit)| seconds >= 2.0 * unit);
     unit.map_or_else(

@@ -1,4 +1,4 @@
-//! Drives the load of a plan on a simulated account, and puts what it shows beside what the plan predicts.
+//! Drives the load of a plan on a simulated account, and compares the results with the predictions.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,7 +32,7 @@ const MOST_REQUESTS: f64 = 5_000_000.0;
 /// Timers count whole milliseconds, so an answer takes half of one longer.
 const TIMER: Duration = Duration::from_micros(500);
 
-/// What a plan's load does to a simulated account, beside what the plan predicts. [`Plan::simulate`] makes it.
+/// The results of a plan's load on a simulated account, with the predictions. [`Plan::simulate`] returns it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Simulation {
@@ -82,11 +82,11 @@ pub struct SimulatedLoad {
     pub partition_key: Option<String>,
     /// Requests of the account, or entities of the partition, that the plan predicts for a second.
     pub predicted: f64,
-    /// What was asked for in a second.
+    /// Requests or entities that the load asked for per second, in the unit of `predicted`.
     pub asked: f64,
-    /// What was answered in a second, and not refused.
+    /// The part of `asked` that was answered rather than refused.
     pub answered: f64,
-    /// What the service says that an account or a partition takes in a second.
+    /// The service's published limit of an account or a partition per second.
     pub target: f64,
 }
 

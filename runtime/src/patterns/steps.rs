@@ -1,4 +1,4 @@
-//! The requests of one call, step by step: what each asks of which partition.
+//! The requests of one call, in the order they are sent, each with the partition it goes to.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub(super) struct Step {
     pub(super) entities: u64,
     /// The number of partitions that the requests of one call share evenly, such as those of dated tables.
     pub(super) spread: u64,
-    /// The number of the stage. Its requests are sent together, when those of the stage before are answered.
+    /// The number of the stage. Requests of one stage are sent together, after the answers to the previous stage.
     pub(super) stage: u64,
     /// The number of requests of the stage that are in flight at the same time.
     pub(super) at_once: u64,
@@ -166,7 +166,7 @@ impl Question {
         let elsewhere =
             |count: fn(&Elsewhere) -> u64| self.elsewhere.iter().map(count).sum::<u64>();
         let reserved = elsewhere(|one| one.reservations);
-        // The claim comes first, then all reservations together; a write of one row is no transaction.
+        // The claim comes first, then all reservations together; a write of one row needs no transaction.
         let claims = (writes + transactions).saturating_sub(1).saturating_sub(reserved);
         let uploads = number(cost.uploads);
         let write_stages = 1 + u64::from(uploads > 0) + 2 * u64::from(claims > 0);
