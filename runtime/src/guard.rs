@@ -171,7 +171,7 @@ impl ActiveGuards {
     }
 
     /// Awaits `first`, then `then`; in the other order where the simulation disables the guard.
-    pub(crate) async fn await_in_order<A, B>(
+    pub(crate) async fn await_in_guarded_order<A, B>(
         self,
         guard: Guard,
         first: impl Future<Output = Result<A>>,

@@ -327,7 +327,7 @@ pub use crate::{
 #[cfg(feature = "blob")]
 #[doc(hidden)]
 pub use crate::{
-    blob::{BlobLog, DamagedLine, Flush, LogName, LogReader, LogRecord, LogRecords, LogWriter},
+    blob::{BlobLog, DamagedLine, Flush, LogBlobName, LogReader, LogRecord, LogRecords, LogWriter},
     table::BlobTarget,
 };
 #[cfg(feature = "azure")]

@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use entable::{
     Blob, Filter,
-    layout::{Layout, LayoutChange, Needs},
+    layout::{Layout, LayoutChange, RequiredWork},
     prelude::*,
 };
 use time::{
@@ -146,8 +146,8 @@ fn change(was: &str, is: &str) -> LayoutChange {
 }
 
 /// Changes, as the text before and after, with what each needs, and words of what it says and of how.
-const CHANGES: &[(&str, &str, Needs, &str, &str)] = {
-    use Needs::{Migration, Nothing, Rebuild, Version};
+const CHANGES: &[(&str, &str, RequiredWork, &str, &str)] = {
+    use RequiredWork::{Migration, Nothing, Rebuild, Version};
     &[
         // Fields.
         ("  property Age Int32\n", "", Nothing, "`Age` is gone", "deploy all readers before"),
@@ -318,21 +318,21 @@ fn the_other_direction_is_told_apart() {
         changes.remove(0)
     };
     let required = back("  property Age Int32\n", "");
-    assert_eq!(required.needs, Needs::Version, "{required}");
+    assert_eq!(required.needs, RequiredWork::Version, "{required}");
     assert!(required.how.contains("#[table(default)]"), "{required}");
     let optional = back("  property Note String optional\n", "");
-    assert_eq!(optional.needs, Needs::Nothing, "{optional}");
+    assert_eq!(optional.needs, RequiredWork::Nothing, "{optional}");
     let hidden = back("  property Illness String optional encrypted pad 32 hide_none\n", "");
-    assert_eq!(hidden.needs, Needs::Migration, "{hidden}");
+    assert_eq!(hidden.needs, RequiredWork::Migration, "{hidden}");
     let widened = back("Age Int32", "Age Int64");
-    assert_eq!(widened.needs, Needs::Version, "an Int64 is not read as an Int32: {widened}");
+    assert_eq!(widened.needs, RequiredWork::Version, "an Int64 is not read as an Int32: {widened}");
     let index =
         "  list ByCity local\n    partition \"{Department}\" -\n    row \"city_{City}\" -\n";
     let new = back(index, "");
-    assert_eq!(new.needs, Needs::Rebuild);
+    assert_eq!(new.needs, RequiredWork::Rebuild);
     assert!(new.how.contains("table.rebuild(Employee::by_city())"), "{new}");
     let later = back("version 1", "version 2");
-    assert_eq!(later.needs, Needs::Migration, "{later}");
+    assert_eq!(later.needs, RequiredWork::Migration, "{later}");
 }
 
 /// An index in another partition may have open work that names it; a local one never has.
@@ -341,14 +341,14 @@ fn dropping_a_remote_index_waits_for_its_open_work() {
     let start = TEXT.find("  index ByName").unwrap();
     let end = TEXT.find("  list ByCity").unwrap();
     let remote = change(&TEXT[start..end], "");
-    assert_eq!(remote.needs, Needs::Migration, "{remote}");
+    assert_eq!(remote.needs, RequiredWork::Migration, "{remote}");
     assert!(remote.how.contains("open work that names it"), "{remote}");
     assert!(remote.how.contains("`client.outbox_status()`"), "{remote}");
     assert!(remote.how.contains("client.delete_table(\"StaffByName\")"), "{remote}");
     let start = TEXT.find("  index ByEmail").unwrap();
     let end = TEXT.find("  index ByName").unwrap();
     let local = change(&TEXT[start..end], "");
-    assert_eq!(local.needs, Needs::Rebuild, "{local}");
+    assert_eq!(local.needs, RequiredWork::Rebuild, "{local}");
     assert!(!local.how.contains("open work"), "{local}");
 }
 
@@ -357,7 +357,7 @@ fn dropping_a_remote_index_waits_for_its_open_work() {
 fn a_renamed_field_of_keys_is_told_from_another_field() {
     let renamed = changes("Department", "Team");
     assert_eq!(renamed.len(), 1, "{renamed:#?}");
-    assert_eq!(renamed[0].needs, Needs::Version);
+    assert_eq!(renamed[0].needs, RequiredWork::Version);
     assert!(renamed[0].how.contains("rename = \"Department\""), "{}", renamed[0]);
     let start = TEXT.find("  index ByEmail").unwrap();
     let end = TEXT.find("  list ByCity").unwrap();
@@ -365,7 +365,7 @@ fn a_renamed_field_of_keys_is_told_from_another_field() {
     let team: Layout = alone.replace("Department", "Team").parse().unwrap();
     let changes = team.changes_since(&alone.parse().unwrap());
     assert_eq!(changes.len(), 1, "{changes:#?}");
-    assert_eq!(changes[0].needs, Needs::Nothing, "{}", changes[0]);
+    assert_eq!(changes[0].needs, RequiredWork::Nothing, "{}", changes[0]);
 }
 
 mod versions {
@@ -412,7 +412,7 @@ mod versions {
         let (first, second) = (entable::layout![First], entable::layout![Second]);
         let changes = second.changes_since(&first);
         assert_eq!(changes.len(), 1, "{changes:#?}");
-        assert_eq!(changes[0].needs, Needs::Nothing);
+        assert_eq!(changes[0].needs, RequiredWork::Nothing);
         assert!(changes[0].how.contains("table.upgrade_all()"), "{}", changes[0]);
         assert_eq!(second.to_string().parse::<Layout>()?, second);
         let client = Client::memory();
@@ -435,7 +435,7 @@ mod versions {
         let alone = &text[..text.find("entity \"Employee\" version 1").unwrap()];
         let changes = alone.parse::<Layout>().unwrap().changes_since(&second);
         assert_eq!(changes.len(), 1, "{changes:#?}");
-        assert_eq!(changes[0].needs, Needs::Migration);
+        assert_eq!(changes[0].needs, RequiredWork::Migration);
         assert!(changes[0].what.contains("version 1 is no longer read"), "{}", changes[0]);
         // The struct of an earlier version describes rows that are stored.
         let edited = text.replace("property Age Int32", "property Age Int64");
@@ -518,7 +518,7 @@ mod steps {
         Ok(())
     }
 
-    /// Proves the reason of `Needs::Version` for a shortened series: rows keep values that nobody reads.
+    /// Proves the reason of `RequiredWork::Version` for a shortened series: rows keep values that nobody reads.
     #[tokio::test]
     async fn a_shortened_series_would_lose_values() -> Result<(), Error> {
         #[derive(TableEntity)]
@@ -537,7 +537,7 @@ mod steps {
         }
         let changes = entable::layout![Short].changes_since(&entable::layout![Long]);
         assert_eq!(changes.len(), 1, "{changes:#?}");
-        assert_eq!(changes[0].needs, Needs::Version);
+        assert_eq!(changes[0].needs, RequiredWork::Version);
         let client = Client::memory();
         client.table::<Long>().create().await?;
         client.table::<Long>().insert(&Long { p: "a".into(), sent: [1, 2, 3, 4] }).await?;
@@ -648,7 +648,7 @@ fn only_change(text: &str, was: &str, is: &str) -> LayoutChange {
 
 #[test]
 fn changes_of_blobs_are_told_apart() {
-    use Needs::{Migration, Nothing, Version};
+    use RequiredWork::{Migration, Nothing, Version};
 
     let layout = entable::layout![Badge];
     assert!(layout.to_string().ends_with(BLOBS), "{layout}");
@@ -711,7 +711,7 @@ fn changes_of_blobs_are_told_apart() {
 /// A property that a blob or a series stores now, or stored before, is told of once.
 #[test]
 fn a_property_that_a_blob_or_a_series_takes_over_is_told_of_once() {
-    use Needs::{Nothing, Version};
+    use RequiredWork::{Nothing, Version};
 
     let blob = "  blob Photo optional with PhotoLength PhotoHash PhotoType\n";
     let plain = BLOBS.replace(blob, "");
@@ -731,7 +731,7 @@ fn a_property_that_a_blob_or_a_series_takes_over_is_told_of_once() {
     assert_eq!(changes(length, &format!("  property Size Int64\n{blob}")), taken);
     // The reverse. Rows without a photo have no length, so that its field cannot be read from them.
     let length_is_new = (Version, "property `PhotoLength` (Int64) is new".to_owned());
-    let gone = (Needs::Migration, "blob `Photo` is gone".to_owned());
+    let gone = (RequiredWork::Migration, "blob `Photo` is gone".to_owned());
     assert_eq!(changes(blob, length), [length_is_new, gone.clone()]);
     let optional = (Nothing, "property `PhotoLength` (Int64) is new".to_owned());
     assert_eq!(changes(blob, "  property PhotoLength Int64 optional\n"), [optional, gone]);
@@ -742,7 +742,7 @@ fn a_property_that_a_blob_or_a_series_takes_over_is_told_of_once() {
 
 #[test]
 fn changes_of_dated_tables_are_told_apart() {
-    use Needs::{Migration, Nothing};
+    use RequiredWork::{Migration, Nothing};
 
     let layout = entable::layout![Login];
     assert!(layout.to_string().ends_with(DATED), "{layout}");
@@ -795,7 +795,10 @@ async fn a_renamed_field_of_dated_tables_reads_the_earlier_tables() -> Result<()
     }
 
     let changes = entable::layout![Renamed].changes_since(&entable::layout![Login]);
-    assert_eq!(changes.iter().map(|change| change.needs).collect::<Vec<_>>(), [Needs::Nothing]);
+    assert_eq!(
+        changes.iter().map(|change| change.needs).collect::<Vec<_>>(),
+        [RequiredWork::Nothing]
+    );
     let client = Client::memory();
     let at = datetime!(2014-07-31 18:00 UTC);
     let login = Login { user: "don".into(), at, id: 7, from: "home".into() };

@@ -4,7 +4,7 @@
 use entable::{
     PlaintextPolicy,
     backend::Memory,
-    layout::{Layout, LayoutChange, Needs},
+    layout::{Layout, LayoutChange, RequiredWork},
     prelude::*,
 };
 use std::sync::Arc;
@@ -42,14 +42,14 @@ macro_rules! pair {
 
 /// Asserts that the only change has this need, and says these words.
 #[track_caller]
-fn assert_only(changes: &[LayoutChange], needs: Needs, words: &str) {
+fn assert_only(changes: &[LayoutChange], needs: RequiredWork, words: &str) {
     let [change] = changes else { panic!("{changes:#?}") };
     assert_needs(std::slice::from_ref(change), needs, words);
 }
 
 /// Asserts that a change has this need and says these words, and that none needs more.
 #[track_caller]
-fn assert_needs(changes: &[LayoutChange], needs: Needs, words: &str) {
+fn assert_needs(changes: &[LayoutChange], needs: RequiredWork, words: &str) {
     let found = changes.iter().find(|change| change.to_string().contains(words));
     assert_eq!(found.map(|change| change.needs), Some(needs), "{words}: {changes:#?}");
     assert_eq!(changes.iter().map(|change| change.needs).max(), Some(needs), "{changes:#?}");
@@ -86,28 +86,32 @@ async fn a_split_field_with_other_pieces_needs_a_version() -> Result<(), Error> 
     let client = more_pieces::store(more_pieces::Was { p: p(), text: "x".into() }).await?;
     let read = client.table::<more_pieces::Is>().get(more_pieces::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&more_pieces::changes(), Needs::Version, "is lengthened from 3 to 5");
+    assert_only(&more_pieces::changes(), RequiredWork::Version, "is lengthened from 3 to 5");
 
     let client = now_split::store(now_split::Was { p: p(), text: "x".into() }).await?;
     let read = client.table::<now_split::Is>().get(now_split::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_needs(&now_split::changes(), Needs::Version, "`Text` is now piece 1 of split field");
+    assert_needs(
+        &now_split::changes(),
+        RequiredWork::Version,
+        "`Text` is now piece 1 of split field",
+    );
 
     let client = new_split::store(new_split::Was { p: p(), n: 1 }).await?;
     let read = client.table::<new_split::Is>().get(new_split::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&new_split::changes(), Needs::Version, "make the field an `Option`");
+    assert_only(&new_split::changes(), RequiredWork::Version, "make the field an `Option`");
 
     let client = new_split_json::store(new_split_json::Was { p: p(), n: 1 }).await?;
     let read = client.table::<new_split_json::Is>().get(new_split_json::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&new_split_json::changes(), Needs::Version, "without all pieces");
+    assert_only(&new_split_json::changes(), RequiredWork::Version, "without all pieces");
 
     let none = required_split::Was { p: p(), n: 1, text: None };
     let client = required_split::store(none).await?;
     let read = client.table::<required_split::Is>().get(required_split::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&required_split::changes(), Needs::Version, "may no longer be absent");
+    assert_only(&required_split::changes(), RequiredWork::Version, "may no longer be absent");
     Ok(())
 }
 
@@ -118,7 +122,7 @@ async fn a_new_split_field_that_may_be_absent_is_compatible() -> Result<(), Erro
     let client = store(Was { p: "a".into(), n: 1 }).await?;
     let read = client.table::<Is>().get(Is::primary().p("a")).await?.unwrap();
     assert_eq!(read.text, None);
-    assert_only(&changes(), Needs::Nothing, "rows without it are read");
+    assert_only(&changes(), RequiredWork::Nothing, "rows without it are read");
     Ok(())
 }
 
@@ -130,7 +134,7 @@ pair! { encrypted_split, row_key = "note";
 #[tokio::test]
 async fn full_pieces_are_encrypted_by_a_replace_and_not_by_reencrypt() -> Result<(), Error> {
     use encrypted_split::{Is, Was, changes};
-    assert_only(&changes(), Needs::Migration, "`table.replace(..)`");
+    assert_only(&changes(), RequiredWork::Migration, "`table.replace(..)`");
     let keys = Keyring::parse(&Keyring::generate_text()?)?;
     let backend = Arc::new(Memory::new());
     let client = |policy| {
@@ -173,15 +177,15 @@ async fn another_number_of_parts_needs_a_version() -> Result<(), Error> {
     let table = client.table::<third_part::Is>();
     let read = table.get(third_part::Is::primary().p("a").id(1)).await;
     assert!(read.unwrap_err().is_corrupt());
-    assert_needs(&third_part::changes(), Needs::Version, "an entity is 3 rows, not 2");
+    assert_needs(&third_part::changes(), RequiredWork::Version, "an entity is 3 rows, not 2");
 
     let was = longer_year::Was { p: "a".into(), id: 1, days: [Some(1); 365] };
     let client = longer_year::store(was).await?;
     let table = client.table::<longer_year::Is>();
     let read = table.get(longer_year::Is::primary().p("a").id(1)).await;
     assert!(read.unwrap_err().is_corrupt());
-    assert_needs(&longer_year::changes(), Needs::Version, "an entity is 3 rows, not 2");
-    assert_needs(&longer_year::changes(), Needs::Version, "moves from part 1 to part 2");
+    assert_needs(&longer_year::changes(), RequiredWork::Version, "an entity is 3 rows, not 2");
+    assert_needs(&longer_year::changes(), RequiredWork::Version, "moves from part 1 to part 2");
     Ok(())
 }
 
@@ -199,7 +203,7 @@ async fn slots_that_move_to_another_part_need_a_version() -> Result<(), Error> {
     let found =
         table.query(Is::primary().p("a")).select::<OfPartTwo>().filter(Is::DAYS.at(150).eq(5));
     assert_eq!(found.collect().await?.len(), 0, "the stored row has the slot in part 1");
-    assert_only(&changes(), Needs::Version, "`Day110` moves from part 1 to part 2");
+    assert_only(&changes(), RequiredWork::Version, "`Day110` moves from part 1 to part 2");
     Ok(())
 }
 
@@ -228,13 +232,13 @@ struct OneRowLater {
 #[test]
 fn one_row_and_several_are_no_versions_of_each_other() {
     let (one, wide) = (entable::layout![OneRow], entable::layout![third_part::Was]);
-    assert_only(&wide.changes_since(&one), Needs::Migration, "another `entity_type`");
-    assert_only(&one.changes_since(&wide), Needs::Migration, "was wide, of 2 rows");
+    assert_only(&wide.changes_since(&one), RequiredWork::Migration, "another `entity_type`");
+    assert_only(&one.changes_since(&wide), RequiredWork::Migration, "was wide, of 2 rows");
     // A raised version does not help.
     let later = entable::layout![OneRowLater];
     assert_only(
         &later.changes_since(&wide),
-        Needs::Migration,
+        RequiredWork::Migration,
         "version 2 is new: an entity was wide",
     );
 }
@@ -282,8 +286,11 @@ fn a_version_that_encrypts_names_the_policy_of_its_migration() {
     use plain_version::{Note, NoteV1};
     let changes = entable::layout![Note].changes_since(&entable::layout![NoteV1]);
     let [version, encrypts] = &changes[..] else { panic!("{changes:#?}") };
-    assert!(version.needs == Needs::Nothing && version.what == "version 2 is new", "{version}");
-    assert_eq!(encrypts.needs, Needs::Migration);
+    assert!(
+        version.needs == RequiredWork::Nothing && version.what == "version 2 is new",
+        "{version}"
+    );
+    assert_eq!(encrypts.needs, RequiredWork::Migration);
     assert_eq!(encrypts.what, "version 2 encrypts `Body`, `Marks0`, and version 1 does not");
     assert!(encrypts.how.contains("`table.upgrade_all()` until it is complete"), "{encrypts}");
 }
@@ -336,34 +343,38 @@ async fn values_that_a_field_does_not_read_need_a_version() -> Result<(), Error>
     let client = now_json::store(now_json::Was { p: p(), text: "plain".into() }).await?;
     let read = client.table::<now_json::Is>().get(now_json::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&now_json::changes(), Needs::Version, "was String and is String as json");
+    assert_only(&now_json::changes(), RequiredWork::Version, "was String and is String as json");
     let back = entable::layout![now_json::Was].changes_since(&entable::layout![now_json::Is]);
-    assert_only(&back, Needs::Version, "was String as json and is String");
+    assert_only(&back, RequiredWork::Version, "was String as json and is String");
 
     let client = narrow::store(narrow::Was { p: p(), n: 300 }).await?;
     let read = client.table::<narrow::Is>().get(narrow::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&narrow::changes(), Needs::Version, "was Int32 and is Int32 as u8");
+    assert_only(&narrow::changes(), RequiredWork::Version, "was Int32 and is Int32 as u8");
     let back = entable::layout![narrow::Was].changes_since(&entable::layout![narrow::Is]);
-    assert_only(&back, Needs::Nothing, "was Int32 as u8 and is Int32");
+    assert_only(&back, RequiredWork::Nothing, "was Int32 as u8 and is Int32");
 
     let closed = fewer_variants::Was { p: p(), state: Before::Closed };
     let client = fewer_variants::store(closed).await?;
     let read = client.table::<fewer_variants::Is>().get(fewer_variants::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&fewer_variants::changes(), Needs::Version, "has no `Closed` any more");
+    assert_only(&fewer_variants::changes(), RequiredWork::Version, "has no `Closed` any more");
     let text = entable::layout![fewer_variants::Was].to_string();
     assert!(text.contains("State String as enum(Open|in%20work%7Cnow|Closed)"), "{text}");
 
     let client = typed::store(typed::Was { p: p(), state: "other".into() }).await?;
     let read = client.table::<typed::Is>().get(typed::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&typed::changes(), Needs::Version, "was String and is String as enum(");
+    assert_only(&typed::changes(), RequiredWork::Version, "was String and is String as enum(");
 
     let client = no_option::store(no_option::Was { p: p(), n: 1, home: None }).await?;
     let read = client.table::<no_option::Is>().get(no_option::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&no_option::changes(), Needs::Version, "`HomeStreet` may no longer be absent");
+    assert_only(
+        &no_option::changes(),
+        RequiredWork::Version,
+        "`HomeStreet` may no longer be absent",
+    );
     Ok(())
 }
 
@@ -419,12 +430,12 @@ async fn a_new_flattened_option_is_absent_from_stored_rows() -> Result<(), Error
     let client = like_prefix::store(was).await?;
     let read = client.table::<like_prefix::Is>().get(like_prefix::Is::primary().p("a")).await?;
     assert_eq!(read.unwrap().home, None);
-    assert_only(&like_prefix::changes(), Needs::Nothing, "rows without it are read");
+    assert_only(&like_prefix::changes(), RequiredWork::Nothing, "rows without it are read");
 
     let client = no_prefix::store(no_prefix::Was { p: p(), n: 1 }).await?;
     let read = client.table::<no_prefix::Is>().get(no_prefix::Is::primary().p("a")).await?;
     assert_eq!(read.unwrap().home, None);
-    assert_only(&no_prefix::changes(), Needs::Nothing, "rows without it are read");
+    assert_only(&no_prefix::changes(), RequiredWork::Nothing, "rows without it are read");
 
     // The property of an `Option` inside is one of the outer struct's, too.
     let gate = Some(Address { street: "x".into() });
@@ -432,7 +443,11 @@ async fn a_new_flattened_option_is_absent_from_stored_rows() -> Result<(), Error
     let client = grown_outer::store(was).await?;
     let read = client.table::<grown_outer::Is>().get(grown_outer::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&grown_outer::changes(), Needs::Version, "property `HomeTown` (String) is new");
+    assert_only(
+        &grown_outer::changes(),
+        RequiredWork::Version,
+        "property `HomeTown` (String) is new",
+    );
     Ok(())
 }
 
@@ -444,17 +459,25 @@ async fn properties_of_a_flattened_option_come_together() -> Result<(), Error> {
     let client = other_prefix::store(was).await?;
     let read = client.table::<other_prefix::Is>().get(other_prefix::Is::primary().p("a")).await?;
     assert_eq!(read.unwrap().place, None, "nobody looks for `HomeStreet`");
-    assert_only(&other_prefix::changes(), Needs::Version, "`HomeStreet` is gone and `WorkStreet`");
+    assert_only(
+        &other_prefix::changes(),
+        RequiredWork::Version,
+        "`HomeStreet` is gone and `WorkStreet`",
+    );
 
     let client = new_struct::store(new_struct::Was { p: p(), n: 1 }).await?;
     let read = client.table::<new_struct::Is>().get(new_struct::Is::primary().p("a")).await?;
     assert_eq!(read.unwrap().home, None);
-    assert_only(&new_struct::changes(), Needs::Nothing, "rows without it are read");
+    assert_only(&new_struct::changes(), RequiredWork::Nothing, "rows without it are read");
 
     let client = grown_struct::store(grown_struct::Was { p: p(), n: 1, home: home() }).await?;
     let read = client.table::<grown_struct::Is>().get(grown_struct::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&grown_struct::changes(), Needs::Version, "property `HomeTown` (String) is new");
+    assert_only(
+        &grown_struct::changes(),
+        RequiredWork::Version,
+        "property `HomeTown` (String) is new",
+    );
     Ok(())
 }
 
@@ -486,7 +509,7 @@ async fn a_version_in_another_table_needs_a_migration() -> Result<(), Error> {
     table.create().await?;
     assert!(table.get(InOtherTable::primary().p("a")).await?.is_none());
     let changes = entable::layout![InOtherTable].changes_since(&entable::layout![narrow::Was]);
-    assert_needs(&changes, Needs::Migration, "the table was `Notes` and is `Memos`");
+    assert_needs(&changes, RequiredWork::Migration, "the table was `Notes` and is `Memos`");
     Ok(())
 }
 
@@ -507,9 +530,13 @@ async fn a_wider_number_is_read_and_not_found() -> Result<(), Error> {
     assert_eq!(table.get(wider::Is::primary().p("a")).await?.unwrap().n, 7);
     let found = table.query(wider::Is::primary().p("a")).filter(wider::Is::N.ge(5));
     assert_eq!(found.collect().await?.len(), 0);
-    assert_only(&wider::changes(), Needs::Version, "filters compare only values of the new one");
+    assert_only(
+        &wider::changes(),
+        RequiredWork::Version,
+        "filters compare only values of the new one",
+    );
     // No filter compares an encrypted property without a token.
-    assert_only(&wider_secret::changes(), Needs::Nothing, "read as the wider type");
+    assert_only(&wider_secret::changes(), RequiredWork::Nothing, "read as the wider type");
     Ok(())
 }
 
@@ -545,7 +572,7 @@ pair! { long_values, row_key = "note";
 #[test]
 fn a_bucket_of_another_stored_type_is_another_key() {
     let (was, is) = (entable::layout![stored_bucket::Was], entable::layout![stored_bucket::Is]);
-    assert_needs(&is.changes_since(&was), Needs::Version, "the RowKey was");
+    assert_needs(&is.changes_since(&was), RequiredWork::Version, "the RowKey was");
 }
 
 /// A row stores no number above the greatest Int64, but a key may.
@@ -558,8 +585,8 @@ async fn each_stored_u64_is_an_i64() -> Result<(), Error> {
     assert!(client.table::<long_values::Was>().insert(&above).await.unwrap_err().is_invalid());
     let read = client.table::<long_values::Is>().get(long_values::Is::primary().p("a")).await?;
     assert_eq!(read.unwrap().n, i64::MAX);
-    assert_only(&long_values::changes(), Needs::Nothing, "was Int64 as u64 and is Int64");
-    assert_only(&long_keys::changes(), Needs::Version, "stored keys with other values");
+    assert_only(&long_values::changes(), RequiredWork::Nothing, "was Int64 as u64 and is Int64");
+    assert_only(&long_keys::changes(), RequiredWork::Version, "stored keys with other values");
     Ok(())
 }
 
@@ -596,12 +623,16 @@ mod raised {
 fn a_version_with_another_type_in_its_partition_key_needs_a_migration() {
     let (was, is) = (entable::layout![raised::First], entable::layout![raised::Second]);
     // The PartitionKey of 7 is another one, and a version cannot move rows.
-    assert_needs(&is.changes_since(&was), Needs::Migration, "and its PartitionKey is `{Id}`");
+    assert_needs(
+        &is.changes_since(&was),
+        RequiredWork::Migration,
+        "and its PartitionKey is `{Id}`",
+    );
 }
 
 #[test]
 fn a_split_field_with_the_names_of_its_properties_has_any_name_in_the_code() {
-    assert_only(&renamed_split::changes(), Needs::Nothing, "now called `words` in the code");
+    assert_only(&renamed_split::changes(), RequiredWork::Nothing, "now called `words` in the code");
 }
 
 pair! { renamed_split, row_key = "note";
@@ -619,27 +650,35 @@ async fn keys_that_a_type_writes_in_another_way_need_a_version() -> Result<(), E
     let client = signed::store(signed::Was { p: p(), id: 7, n: 1 }).await?;
     let read = client.table::<signed::Is>().get(signed::Is::primary().p("a").id(7)).await?;
     assert!(read.is_none(), "the key of 7 is another one");
-    assert_only(&signed::changes(), Needs::Version, "`Id` was Int64 as u32 and is Int32");
+    assert_only(&signed::changes(), RequiredWork::Version, "`Id` was Int64 as u32 and is Int32");
 
     let client = bucket::store(bucket::Was { p: p(), id: 7, n: 1 }).await?;
     let read = client.table::<bucket::Is>().get(bucket::Is::primary().p("a").id(7)).await?;
     assert!(read.is_none(), "the bucket of 7 is another one");
-    assert_only(&bucket::changes(), Needs::Version, "`Id` was Int64 as u32 and is Int64 as u64");
+    assert_only(
+        &bucket::changes(),
+        RequiredWork::Version,
+        "`Id` was Int64 as u32 and is Int64 as u64",
+    );
 
     let client = byte::store(byte::Was { p: p(), id: 300, n: 1 }).await?;
     let read = client.table::<byte::Is>().query(byte::Is::primary().p("a")).collect().await;
     assert!(read.is_err() || read.unwrap().is_empty(), "no u8 holds 300");
-    assert_only(&byte::changes(), Needs::Version, "stored keys with other values");
+    assert_only(&byte::changes(), RequiredWork::Version, "stored keys with other values");
     let back = entable::layout![byte::Was].changes_since(&entable::layout![byte::Is]);
-    assert_only(&back, Needs::Nothing, "keys stay as they are");
+    assert_only(&back, RequiredWork::Nothing, "keys stay as they are");
 
     // Digits are the same for each type, but an i32 does not hold each u32.
-    assert_only(&padded::changes(), Needs::Version, "was Int64 as u32 and is Int32");
+    assert_only(&padded::changes(), RequiredWork::Version, "was Int64 as u32 and is Int32");
 
     let client = stored_too::store(stored_too::Was { p: p(), id: 7, n: 1 }).await?;
     let read = client.table::<stored_too::Is>().get(stored_too::Is::primary().p("a").id(7)).await;
     assert!(read.unwrap_err().is_decode());
-    assert_only(&stored_too::changes(), Needs::Version, "property `Id` (Int64 as u32) is new");
+    assert_only(
+        &stored_too::changes(),
+        RequiredWork::Version,
+        "property `Id` (Int64 as u32) is new",
+    );
     Ok(())
 }
 
@@ -669,13 +708,13 @@ fn tokens_and_keys_of_blobs_follow_no_other_name() {
         new.parse::<Layout>().unwrap().changes_since(&text.parse().unwrap())
     };
     let dated = needs(SECRETS, "{at:%Y%m%d}", "{time:%Y%m%d}");
-    assert_only(&dated, Needs::Migration, "tokens open only under");
+    assert_only(&dated, RequiredWork::Migration, "tokens open only under");
     let blob = SECRETS.replace("{Card:hmac}\" 26", "{Card}\" -")
         + "  blob Photo optional with PhotoLength PhotoHash PhotoType PhotoKey\n";
     let dated = needs(&blob, "{at:%Y%m%d}", "{time:%Y%m%d}");
-    assert_only(&dated, Needs::Migration, "open only under");
+    assert_only(&dated, RequiredWork::Migration, "open only under");
     let renamed = needs(SECRETS, "Card", "Badge");
-    assert_needs(&renamed, Needs::Rebuild, "the keys of local index");
+    assert_needs(&renamed, RequiredWork::Rebuild, "the keys of local index");
 }
 
 /// Reads refuse a row that lacks a hidden absence.
@@ -692,8 +731,8 @@ fn slots_with_a_hidden_absence_are_encrypted_first() {
     let changes = |was: &str, is: &str| {
         is.parse::<Layout>().unwrap().changes_since(&was.parse::<Layout>().unwrap())
     };
-    assert_only(&changes(PLAIN, &slots(12)), Needs::Migration, "`table.reencrypt()`");
-    assert_only(&changes(&slots(12), &slots(24)), Needs::Migration, "`table.reencrypt()`");
+    assert_only(&changes(PLAIN, &slots(12)), RequiredWork::Migration, "`table.reencrypt()`");
+    assert_only(&changes(&slots(12), &slots(24)), RequiredWork::Migration, "`table.reencrypt()`");
 }
 
 pair! { adopted, row_key = "note";
@@ -715,9 +754,21 @@ async fn slots_follow_the_names_of_their_properties() -> Result<(), Error> {
     let client = adopted::store(was).await?;
     let read = client.table::<adopted::Is>().get(adopted::Is::primary().p("a")).await;
     assert!(read.unwrap_err().is_decode());
-    assert_needs(&adopted::changes(), Needs::Version, "property `Sent3` was String and is Int32");
+    assert_needs(
+        &adopted::changes(),
+        RequiredWork::Version,
+        "property `Sent3` was String and is Int32",
+    );
 
-    assert_only(&renamed_series::changes(), Needs::Nothing, "now called `posted` in the code");
-    assert_only(&other_pattern::changes(), Needs::Version, "from `Sent00` on, not from `Sent0`");
+    assert_only(
+        &renamed_series::changes(),
+        RequiredWork::Nothing,
+        "now called `posted` in the code",
+    );
+    assert_only(
+        &other_pattern::changes(),
+        RequiredWork::Version,
+        "from `Sent00` on, not from `Sent0`",
+    );
     Ok(())
 }

@@ -412,8 +412,12 @@ impl Case {
         let account = account.burst(Duration::from_millis(250));
         // Limits are whole numbers: the share makes them exact.
         let account = match limit {
-            Limit::Partition => account.partition_limit(1_000).account_limit(u32::MAX),
-            Limit::Account => account.partition_limit(u32::MAX).account_limit(1_000),
+            Limit::Partition => account
+                .entities_per_second_of_partition(1_000)
+                .requests_per_second_of_account(u32::MAX),
+            Limit::Account => account
+                .entities_per_second_of_partition(u32::MAX)
+                .requests_per_second_of_account(1_000),
         };
         let (client, _) = store.client(account.clone());
         account.limit_to_share(1e6);
@@ -478,7 +482,9 @@ impl Store {
     async fn of_case(case: &Case) -> Self {
         let store = Self { memory: Arc::new(Memory::new()) };
         let account = SimulatedAccount::around(store.memory.clone(), 0);
-        let account = account.partition_limit(u32::MAX).account_limit(u32::MAX);
+        let account = account
+            .entities_per_second_of_partition(u32::MAX)
+            .requests_per_second_of_account(u32::MAX);
         let (client, _) = store.client(account.latency(Duration::ZERO, Duration::ZERO));
         (case.layout.prepare)(client, case.shape).await.unwrap();
         store

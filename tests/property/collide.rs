@@ -1,7 +1,7 @@
 //! Tests that two templates which the check separates have no key in common.
 
 use entable::key::{
-    Family, Form, Segment, Template, TemplatePart, families_may_collide, templates_may_collide,
+    Form, RowFamily, Segment, Template, TemplatePart, families_may_collide, templates_may_collide,
 };
 use proptest::prelude::*;
 
@@ -148,8 +148,8 @@ fn literals_are_compared_by_characters_of_every_length() {
 fn families_meet_where_table_partition_and_row_do() {
     let of = |table: Option<&'static str>, partition: &'static str, row: &'static str| {
         let template = |text: &'static str| Template { text, segments: vec![literal(text)].leak() };
-        let primary = Family::of_primary("Primary", 0, "Test");
-        Family { table, partition: template(partition), row: template(row), ..primary }
+        let primary = RowFamily::of_primary("Primary", 0, "Test");
+        RowFamily { table, partition: template(partition), row: template(row), ..primary }
     };
     let one = of(Some("Staff"), "p", "r");
     for (other, collide) in [

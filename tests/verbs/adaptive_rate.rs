@@ -31,7 +31,8 @@ struct Service {
 
 async fn service(seed: u64) -> Service {
     let account = SimulatedAccount::around(Memory::new(), seed);
-    let account = account.partition_limit(PARTITION).account_limit(ACCOUNT);
+    let account =
+        account.entities_per_second_of_partition(PARTITION).requests_per_second_of_account(ACCOUNT);
     account.tables(TableRequest::Create("Staff")).await.unwrap();
     let policy = RetryPolicy::new().attempts(30).budget(1_000_000);
     let store = Retry::around(AdaptiveRate::around(account.clone()), policy);

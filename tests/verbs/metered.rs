@@ -109,7 +109,7 @@ async fn a_recorder_gets_durations_requests_rows_bytes_retries_and_throttles() {
     let figures = Figures::default();
     let _guard = metrics::set_default_local_recorder(&figures);
     let fault = FaultInjector::around(Memory::new());
-    let client = Client::builder().backend(fault.clone()).metrics().build().unwrap();
+    let client = Client::builder().backend(fault.clone()).report_metrics().build().unwrap();
     let staff = client.table::<Employee>();
     staff.create().await.unwrap();
     staff.insert(&don()).await.unwrap();
@@ -162,14 +162,14 @@ async fn durations_tell_the_host_of_a_store_that_has_one() {
     let figures = Figures::default();
     let _guard = metrics::set_default_local_recorder(&figures);
     let backend = Observe::around(Memory::new()).server("me.table.core.windows.net");
-    let client = Client::builder().backend(backend).metrics().build().unwrap();
+    let client = Client::builder().backend(backend).report_metrics().build().unwrap();
     client.create_table("Staff").await.unwrap();
     client.dynamic("Staff").get("p", "r").await.unwrap();
     assert_eq!(figures.seconds("get Staff me.table.core.windows.net").len(), 1);
     assert_eq!(figures.count("entable.requests memory read Staff"), 1);
     // A port is told if it is not the default.
     let backend = Observe::around(Memory::new()).server("127.0.0.1").port(10_002);
-    let client = Client::builder().backend(backend).metrics().build().unwrap();
+    let client = Client::builder().backend(backend).report_metrics().build().unwrap();
     assert!(client.dynamic("Staff").get("p", "r").await.is_err());
     assert_eq!(figures.seconds("get Staff 127.0.0.1 10002 TableNotFound").len(), 1);
 }
@@ -187,7 +187,7 @@ async fn a_recorder_gets_the_lag_the_open_rows_the_passes_and_the_poison_of_a_wo
     // The worker finds all work undone.
     let options = OutboxOptions::default().background(0);
     let builder = Client::builder().backend(Memory::new()).outbox(options);
-    let client = builder.metrics().build().unwrap();
+    let client = builder.report_metrics().build().unwrap();
     let staff = client.table::<Employee>();
     staff.create().await.unwrap();
     staff.insert(&don()).await.unwrap();

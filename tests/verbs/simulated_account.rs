@@ -70,7 +70,7 @@ async fn a_partition_takes_2000_entities_a_second_one_by_one_or_by_100() {
 
 #[tokio::test(start_paused = true)]
 async fn the_account_counts_a_transaction_as_one_request() {
-    let account = account().await.account_limit(500);
+    let account = account().await.requests_per_second_of_account(500);
     let time = Duration::from_secs(4);
     let written = load(&account, 100, time, |task| batch(&format!("p{task}"), 0..3)).await;
     assert_near(written, 500.0 * 4.1, "transactions");
@@ -81,7 +81,8 @@ async fn the_account_counts_a_transaction_as_one_request() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_requests_change_nothing_and_say_how_long_to_wait_if_told_to() {
-    let account = account().await.partition_limit(20).retry_after(Duration::from_secs(3));
+    let account =
+        account().await.entities_per_second_of_partition(20).retry_after(Duration::from_secs(3));
     account.apply(&batch("p", 0..3)).await.unwrap();
     let error = account.apply(&batch("p", 3..4)).await.unwrap_err();
     assert!(error.is_throttled() && error.retry_after() == Some(Duration::from_secs(3)), "{error}");
@@ -97,7 +98,7 @@ async fn refused_requests_change_nothing_and_say_how_long_to_wait_if_told_to() {
 /// The rows of a page are known after it was read: the requests after it pay for them.
 #[tokio::test(start_paused = true)]
 async fn a_page_counts_as_its_rows_for_their_partitions() {
-    let account = account().await.partition_limit(100);
+    let account = account().await.entities_per_second_of_partition(100);
     for partition in ["a", "b"] {
         account.apply(&batch(partition, 0..50)).await.unwrap();
     }
@@ -149,7 +150,8 @@ async fn partitions_move_and_come_back() {
 #[tokio::test(start_paused = true)]
 async fn a_seed_gives_the_same_answers_again() {
     let run = async |seed| {
-        let account = SimulatedAccount::around(Memory::new(), seed).partition_limit(300);
+        let account =
+            SimulatedAccount::around(Memory::new(), seed).entities_per_second_of_partition(300);
         let account = account.moves(Duration::from_millis(700), Duration::from_millis(100));
         account.tables(TableRequest::Create("Staff")).await.unwrap();
         let (began, mut answers) = (Instant::now(), Vec::new());

@@ -2,7 +2,7 @@
 
 use crate::{
     errors::Errors,
-    model::{Entity, Family, Storage, TemplatePart},
+    model::{Entity, RowFamily, Storage, TemplatePart},
     names,
 };
 
@@ -17,7 +17,7 @@ const OWNER_PROPERTIES: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "Src
 
 /// Reports an entity with more rows than one transaction can write: its primary or parts, its local copies and
 /// lists, and the outbox rows for its remote copies and lists.
-pub(super) fn check_row_count(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_rows_fit_transaction(entity: &Entity, errors: &mut Errors) {
     let local = entity.families.iter().filter(|family| !family.is_remote).count();
     // The dirty row and the fence. Every transaction with open work also writes the fence.
     let outbox_rows = if local < entity.families.len() { OUTBOX_ROWS } else { 0 };
@@ -90,7 +90,7 @@ pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports the fields of the primary's keys that cannot be derived from the copy's keys.
-fn missing_owner_fields(entity: &Entity, family: &Family, errors: &mut Errors) {
+fn missing_owner_fields(entity: &Entity, family: &RowFamily, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
     let follows = |part: &TemplatePart| {
         let field = entity.fields.get(part.field);

@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 
 use super::{field, key_part::type_as_trait_item, schema::family_constant_name};
 use crate::{
-    model::{AbsenceRule, Entity, Family, Field, KeyTemplate, Segment, Storage, TemplatePart},
+    model::{AbsenceRule, Entity, Field, KeyTemplate, RowFamily, Segment, Storage, TemplatePart},
     names::runtime_item,
     template::Form,
 };
@@ -55,7 +55,7 @@ pub(super) fn emit_const_asserts(entity: &Entity) -> TokenStream {
     });
     let older = assert_older_version(entity);
     let expires = assert_expires_is_time(entity);
-    let hidden = assert_hidden_are_optional(&entity.fields);
+    let hidden = assert_hide_none_is_optional(&entity.fields);
     let defaulted = assert_defaulted_are_required(&entity.fields);
     let flattened = entity.fields.iter().filter_map(|field| assert_flattened_names(entity, field));
     quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #expires #hidden #defaulted #(#flattened)* }
@@ -88,7 +88,7 @@ fn is_surely_narrow(fields: &[Field]) -> bool {
 }
 
 /// Returns assertions that fields with `hide_none` are `Option`s.
-pub(super) fn assert_hidden_are_optional(fields: &[Field]) -> TokenStream {
+pub(super) fn assert_hide_none_is_optional(fields: &[Field]) -> TokenStream {
     let hides = |field: &&Field| {
         field.encrypt_settings().is_some_and(|encrypt_settings| encrypt_settings.hide_none)
     };
@@ -196,7 +196,7 @@ fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream>
 
 /// Returns the assertion that copies have at most 252 properties. A copy also stores fields of the primary's keys
 /// that its own keys do not contain.
-fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStream {
+fn copy_properties(entity: &Entity, family: &RowFamily, marker: usize) -> TokenStream {
     let fields = entity.fields.iter().enumerate();
     let held = fields.filter(|(at, field)| entity.is_property(family, *at, field));
     let columns: Vec<TokenStream> =
@@ -257,7 +257,7 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
 }
 
 /// Returns assertions that a part is followed by a literal, if its type decides whether its width varies.
-fn assert_parts_separated(entity: &Entity, family: &Family) -> TokenStream {
+fn assert_parts_separated(entity: &Entity, family: &RowFamily) -> TokenStream {
     let constant = family_constant_name(family);
     let check = |key: &KeyTemplate, template: TokenStream| {
         let assert = unseparated_part_message(entity, key)?;
@@ -288,7 +288,7 @@ fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String
 /// because an alias may have the name of another type.
 fn assert_form_covers_type(
     entity: &Entity,
-    family: &Family,
+    family: &RowFamily,
     part: &TemplatePart,
 ) -> Option<TokenStream> {
     let field = entity.fields.get(part.field)?;

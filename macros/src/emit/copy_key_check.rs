@@ -3,7 +3,7 @@
 
 use super::unwrap_or_return;
 use crate::{
-    model::{Entity, Family, KeyTemplate, TemplatePart},
+    model::{Entity, KeyTemplate, RowFamily, TemplatePart},
     template::Form,
 };
 use proc_macro2::TokenStream;
@@ -11,7 +11,7 @@ use quote::quote;
 
 /// Returns the statement that compares the keys of a copy with the keys that the fields of `__entity` produce. Only
 /// compares keys that have a part from which the field cannot be read back, and whose fields are all in the copy.
-pub(super) fn emit_copy_key_check(entity: &Entity) -> TokenStream {
+pub(super) fn emit_check_of_read_copy_key(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().filter_map(|family| {
         if !family.is_copy() {
             return None;
@@ -34,7 +34,7 @@ pub(super) fn emit_copy_key_check(entity: &Entity) -> TokenStream {
 /// Returns the check of the RowKey, or `None` if it needs none. The check builds the whole key from the fields and
 /// compares it with the stored key. If all parts to compare are lower-case text, it first compares only these,
 /// which is cheaper, and builds the key only if one differs.
-fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
+fn check_row_key(entity: &Entity, family: &RowFamily) -> Option<TokenStream> {
     let lossy = parts_that_lose_their_field(entity, family, &family.row)?;
     let compared = lossy.iter().map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
@@ -59,7 +59,7 @@ fn check_row_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
 }
 
 /// Returns the check of a remote copy's PartitionKey.
-fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> {
+fn check_partition_key(entity: &Entity, family: &RowFamily) -> Option<TokenStream> {
     parts_that_lose_their_field(entity, family, &family.partition)?;
     Some(unwrap_or_return(
         &quote! { _rt::check_partition_key_matches_fields(__row, __family, &__entity) },
@@ -70,7 +70,7 @@ fn check_partition_key(entity: &Entity, family: &Family) -> Option<TokenStream> 
 /// the copy lacks a field of the key.
 fn parts_that_lose_their_field<'k>(
     entity: &Entity,
-    family: &Family,
+    family: &RowFamily,
     key: &'k KeyTemplate,
 ) -> Option<Vec<(usize, &'k TemplatePart)>> {
     let is_held = |part: &TemplatePart| family.holds.get(part.field).copied().unwrap_or_default();

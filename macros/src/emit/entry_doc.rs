@@ -2,13 +2,13 @@
 //! of them, and a line of code in the user's own names.
 
 use crate::{
-    model::{Entity, Family, FamilyKind, Field},
+    model::{Entity, FamilyKind, Field, RowFamily},
     names,
     template::Form,
 };
 
 /// Returns the documentation of the method that begins a path through a row family.
-pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
+pub(super) fn path_method_doc(entity: &Entity, family: &RowFamily) -> String {
     let mut doc = opening_sentence(family);
     let in_partition = family.partition.parts().count();
     let fields = |row_parts: usize| {
@@ -60,7 +60,7 @@ pub(super) fn path_method_doc(entity: &Entity, family: &Family) -> String {
 /// from the first part of the PartitionKey.
 fn steps<'m>(
     entity: &'m Entity,
-    family: &'m Family,
+    family: &'m RowFamily,
     is_given: impl Fn(usize) -> bool,
 ) -> Vec<(String, &'m Field)> {
     let given = || family.parts().enumerate().filter(|(at, _)| is_given(*at)).map(|(_, part)| part);
@@ -85,7 +85,7 @@ fn steps<'m>(
 /// Returns the calls that lead to a builder state, with a variable for each field: `Employee::primary().id(id)`.
 /// `given` has a flag for each key part, then whether a table and a window of tables are given. Returns `None` if no
 /// calls lead to this state alone, as with a bucket.
-pub(super) fn example_calls(entity: &Entity, family: &Family, given: &[bool]) -> Option<String> {
+pub(super) fn example_calls(entity: &Entity, family: &RowFamily, given: &[bool]) -> Option<String> {
     let is_given = |at: usize| given.get(at).copied().unwrap_or_default();
     let is_bucket_alone = family.parts().enumerate().any(|(at, part)| {
         let mut others = family.parts().enumerate().filter(|(_, other)| other.field == part.field);
@@ -118,13 +118,13 @@ pub(super) fn example_calls(entity: &Entity, family: &Family, given: &[bool]) ->
 }
 
 /// Returns the calls that set every part of the keys, and the table.
-fn complete_example(entity: &Entity, family: &Family) -> Option<String> {
+fn complete_example(entity: &Entity, family: &RowFamily) -> Option<String> {
     let mut given = vec![true; family.parts().count() + 1];
     given.push(false);
     example_calls(entity, family, &given)
 }
 
-fn path_method(family: &Family) -> Option<String> {
+fn path_method(family: &RowFamily) -> Option<String> {
     match family.kind {
         FamilyKind::Primary => Some("primary".to_owned()),
         FamilyKind::Copy | FamilyKind::List => {
@@ -133,7 +133,7 @@ fn path_method(family: &Family) -> Option<String> {
     }
 }
 
-fn opening_sentence(family: &Family) -> String {
+fn opening_sentence(family: &RowFamily) -> String {
     let name = &family.name;
     let table = family.table.as_ref().map(|table| format!(" of table `{}`", table.value()));
     let place = match (family.in_blob, family.is_remote, table) {

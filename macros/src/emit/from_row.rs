@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     attr::Discriminator,
-    model::{Entity, Family, Field, TemplatePart},
+    model::{Entity, Field, RowFamily, TemplatePart},
 };
 
 /// Returns the local variable with the text of the key part for a field.
@@ -37,7 +37,7 @@ pub(super) fn emit_from_row(entity: &Entity) -> TokenStream {
     let ident = &entity.ident;
     let keys = split_keys(entity);
     let properties = walk_properties(entity);
-    let key_check = copy_key_check::emit_copy_key_check(entity);
+    let key_check = copy_key_check::emit_check_of_read_copy_key(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
         let value = field_value(entity, at, field);
@@ -108,7 +108,7 @@ fn split_keys(entity: &Entity) -> TokenStream {
 fn read_from(
     entity: &Entity,
     fields: &[usize],
-    family: &Family,
+    family: &RowFamily,
     source: (bool, usize),
 ) -> Option<usize> {
     if !family.is_primary_or_copy() {

@@ -9,7 +9,7 @@ use super::{
     unwrap_or_return,
 };
 use crate::{
-    model::{Entity, Family, Field},
+    model::{Entity, Field, RowFamily},
     names,
 };
 
@@ -24,7 +24,10 @@ pub(super) fn emit_for_refused_entity(entity: &Entity) -> TokenStream {
     methods_with_starts(entity, |_, _| quote! { loop {} })
 }
 
-fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> TokenStream {
+fn methods_with_starts(
+    entity: &Entity,
+    start: fn(&Entity, &RowFamily) -> TokenStream,
+) -> TokenStream {
     let (ident, vis) = (&entity.ident, &entity.vis);
     let indexes = || entity.families.iter().filter(|family| !family.is_primary());
     let methods = indexes().filter_map(|family| {
@@ -50,7 +53,7 @@ fn methods_with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStre
 
 /// Returns a marker type that implements `HoldsField` for each field in the copies of a partial index. The compiler then
 /// refuses to read other fields from such a copy.
-fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
+fn held_fields_type(entity: &Entity, family: &RowFamily) -> TokenStream {
     let (marker, vis) = (copied_fields_type_name(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {
         family.holds.get(*at).copied().unwrap_or_default()
@@ -72,7 +75,7 @@ fn held_fields_type(entity: &Entity, family: &Family) -> TokenStream {
 /// Returns the method that reads the keys of the primary from a copy, if copies contain them.
 pub(super) fn owner_of_method(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
-    let is_known = |family: &Family| {
+    let is_known = |family: &RowFamily| {
         family.is_copy()
             && primary.parts().all(|part| {
                 let field = entity.fields.get(part.field);

@@ -1,7 +1,7 @@
 //! Generates the code that writes the PartitionKeys and RowKeys of row families.
 
 use super::key_part;
-use crate::model::{Entity, Family, Field, KeyTemplate};
+use crate::model::{Entity, Field, KeyTemplate, RowFamily};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -65,7 +65,7 @@ fn write_parts(
 /// family, with all parts written. `place` returns the expression for a field's value.
 pub(super) fn filled_key_writers(
     entity: &Entity,
-    family: &Family,
+    family: &RowFamily,
     place: impl Fn(&Field) -> TokenStream,
 ) -> TokenStream {
     let constant = super::schema::family_constant_name(family);

@@ -62,7 +62,7 @@ pub(crate) fn emit_properties(properties: &model::Properties) -> TokenStream {
     let slots = properties::slots_of_properties(properties);
     let body = properties::emit_properties_struct(properties);
     let columns = columns::columns_of_properties(properties);
-    let hidden = const_assert::assert_hidden_are_optional(&properties.fields);
+    let hidden = const_assert::assert_hide_none_is_optional(&properties.fields);
     let defaulted = const_assert::assert_defaulted_are_required(&properties.fields);
     scoped_block(&properties.block, &quote! { #json #slots #body #columns #hidden #defaulted })
 }

@@ -19,7 +19,7 @@ use super::{
     schema::{copied_fields_type_name, family_constant_name},
 };
 use crate::{
-    model::{Entity, Family, FamilyKind, Field, TemplatePart},
+    model::{Entity, FamilyKind, Field, RowFamily, TemplatePart},
     names,
     template::Form,
 };
@@ -30,7 +30,7 @@ pub(super) type GivenFlags = Vec<bool>;
 /// The path builder of one row family.
 pub(super) struct FamilyPathBuilder<'m> {
     pub(super) entity: &'m Entity,
-    family: &'m Family,
+    family: &'m RowFamily,
     parts: Vec<&'m TemplatePart>,
     /// The incomplete states in order of discovery.
     pub(super) states: Vec<GivenFlags>,
@@ -42,14 +42,14 @@ pub(super) struct FamilyPathBuilder<'m> {
 
 /// Returns the initial type of a row family's path builder, when no part of the keys is given. This is its first
 /// state, or a finished path if nothing has to be given.
-pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
+pub(super) fn start_type(entity: &Entity, family: &RowFamily) -> TokenStream {
     // `is_refused` changes the methods of the states but not their types, so this is also correct for a refused entity.
     let builder = FamilyPathBuilder::new(entity, family, false);
     builder.state_type(&builder.nothing_given())
 }
 
 /// Returns an expression for the path builder before any part of the keys is set.
-pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream {
+pub(super) fn new_builder_value(entity: &Entity, family: &RowFamily) -> TokenStream {
     let builder = FamilyPathBuilder::new(entity, family, false);
     let constant = family_constant_name(family);
     builder.state_value(&builder.nothing_given(), &quote! { _rt_start_path(#constant) })
@@ -57,7 +57,7 @@ pub(super) fn new_builder_value(entity: &Entity, family: &Family) -> TokenStream
 
 /// Returns an expression for the path to the row of `family` of the entity `self`. All key parts are set from the
 /// fields of `self`.
-pub(super) fn own_row_path_expression(entity: &Entity, family: &Family) -> TokenStream {
+pub(super) fn own_row_path_expression(entity: &Entity, family: &RowFamily) -> TokenStream {
     let constant = family_constant_name(family);
     let fixes = family.parts().enumerate().filter_map(|(at, part)| {
         let field = entity.fields.get(part.field)?;
@@ -151,14 +151,14 @@ fn builder_type_name(entity: &Entity) -> Ident {
 }
 
 impl<'m> FamilyPathBuilder<'m> {
-    fn new(entity: &'m Entity, family: &'m Family, is_refused: bool) -> Self {
+    fn new(entity: &'m Entity, family: &'m RowFamily, is_refused: bool) -> Self {
         let earlier = entity.families.iter().take(family.index);
         let first =
             earlier.map(|family| Self::builder_of_family(entity, family).states.len()).sum();
         Self { first, is_refused, ..Self::builder_of_family(entity, family) }
     }
 
-    fn builder_of_family(entity: &'m Entity, family: &'m Family) -> Self {
+    fn builder_of_family(entity: &'m Entity, family: &'m RowFamily) -> Self {
         let parts: Vec<&TemplatePart> = family.parts().collect();
         let mut builder =
             Self { entity, family, parts, states: Vec::new(), first: 0, is_refused: false };

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use super::{field, key_part};
 use crate::{
     attr::Discriminator,
-    model::{Entity, Family, FamilyKind, Field, KeyTemplate, Segment, Storage},
+    model::{Entity, FamilyKind, Field, KeyTemplate, RowFamily, Segment, Storage},
     names::runtime_item,
 };
 
@@ -16,13 +16,13 @@ use crate::{
 const NUMBER_OF_FIRST_PART: &str = "01";
 
 /// Returns the name of a row family's constant: `__FAMILY_BY_NAME`.
-pub(super) fn family_constant_name(family: &Family) -> Ident {
+pub(super) fn family_constant_name(family: &RowFamily) -> Ident {
     let name = crate::names::ident_text(&family.name);
     format_ident!("__FAMILY_{}", crate::names::Case::Screaming.convert_name(&name))
 }
 
 /// Returns the name of the type for the fields in copies of a partial index.
-pub(super) fn copied_fields_type_name(entity: &Entity, family: &Family) -> Ident {
+pub(super) fn copied_fields_type_name(entity: &Entity, family: &RowFamily) -> Ident {
     format_ident!(
         "__{}{}Fields",
         crate::names::ident_text(&entity.ident),
@@ -157,9 +157,9 @@ fn expires(entity: &Entity) -> Option<TokenStream> {
     Some(quote! { expires: _rt_Some(#property), })
 }
 
-/// Returns the value of a row family's constant. Fields that it does not set are taken from `Family::of_primary`,
+/// Returns the value of a row family's constant. Fields that it does not set are taken from `RowFamily::of_primary`,
 /// `of_copy` or `of_list`.
-fn family(family: &Family, entity: &Entity) -> TokenStream {
+fn family(family: &RowFamily, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::ident_text(&family.name));
     let entity_type = entity.stored_entity_type();
     let (kind, marker) = match family.kind {

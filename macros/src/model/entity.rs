@@ -6,7 +6,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::{DeriveInput, LitStr, Path};
 
 use super::{
-    CodeBlock, DatedTableName, Family, FamilyKind, Field, KeyTemplate, named_fields,
+    CodeBlock, DatedTableName, FamilyKind, Field, KeyTemplate, RowFamily, named_fields,
     refuse_generics,
 };
 use crate::{
@@ -53,7 +53,7 @@ pub(crate) struct Entity {
     pub(crate) expires: Option<ExpiryField>,
     pub(crate) fields: Vec<Field>,
     /// Row families: the primary, then indexes and lists in source order.
-    pub(crate) families: Vec<Family>,
+    pub(crate) families: Vec<RowFamily>,
     /// The attributes as written. They also show which settings could not be read.
     pub(crate) attr: EntityAttr,
 }
@@ -74,7 +74,7 @@ impl Entity {
         let attr = EntityAttr::read(&input.attrs, errors);
         let mut fields = read_fields(input, &attr, errors);
         let families = row_families(input, &attr, &fields, errors);
-        for part in families.iter().flat_map(Family::parts) {
+        for part in families.iter().flat_map(RowFamily::parts) {
             if let (Form::Hmac, Some(field)) = (&part.form, fields.get_mut(part.field)) {
                 field.has_token = true;
             }
@@ -148,7 +148,7 @@ impl Entity {
     }
 
     /// Returns whether rows of the row family store the field as one or several properties.
-    pub(crate) fn is_property(&self, family: &Family, at: usize, field: &Field) -> bool {
+    pub(crate) fn is_property(&self, family: &RowFamily, at: usize, field: &Field) -> bool {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
         field.storage.has_own_properties()
             && is_held
@@ -159,7 +159,7 @@ impl Entity {
     /// is then not stored as a property.
     pub(crate) fn key_source(
         &self,
-        family: &Family,
+        family: &RowFamily,
         at: usize,
         field: &Field,
     ) -> Option<(bool, usize)> {
@@ -174,17 +174,17 @@ impl Entity {
     }
 
     /// Returns the row families from whose rows an entity can be read: the primary and index copies.
-    pub(crate) fn primary_and_copies(&self) -> impl Iterator<Item = &Family> {
+    pub(crate) fn primary_and_copies(&self) -> impl Iterator<Item = &RowFamily> {
         self.families.iter().filter(|family| family.is_primary_or_copy())
     }
 
     /// Returns the declaration of a copy or list as written, or `None` for the primary.
-    pub(crate) fn declaration(&self, family: &Family) -> Option<&IndexAttr> {
+    pub(crate) fn declaration(&self, family: &RowFamily) -> Option<&IndexAttr> {
         self.attr.indexes.iter().find(|attr| attr.name == family.name)
     }
 
     /// Returns the row family of the primary entity, which every entity has.
-    pub(crate) fn primary(&self) -> Option<&Family> {
+    pub(crate) fn primary(&self) -> Option<&RowFamily> {
         self.families.first()
     }
 
@@ -207,12 +207,12 @@ impl Entity {
 
     /// Returns whether the templates of all row families are free of faults.
     pub(crate) fn has_only_sound_templates(&self) -> bool {
-        !self.families.is_empty() && self.families.iter().all(Family::has_sound_templates)
+        !self.families.is_empty() && self.families.iter().all(RowFamily::has_sound_templates)
     }
 
     /// Returns whether the field is in the keys of any row family.
     pub(crate) fn is_in_any_key(&self, at: usize) -> bool {
-        self.families.iter().flat_map(Family::parts).any(|part| part.field == at)
+        self.families.iter().flat_map(RowFamily::parts).any(|part| part.field == at)
     }
 }
 
@@ -248,7 +248,7 @@ fn row_families(
     attr: &EntityAttr,
     fields: &[Field],
     errors: &mut Errors,
-) -> Vec<Family> {
+) -> Vec<RowFamily> {
     let primary = primary_family(input, attr, fields, errors);
     let table = attr.name.get().map_or_else(|| names::ident_text(&input.ident), LitStr::value);
     let mut families = Vec::new();
@@ -302,7 +302,7 @@ fn primary_family(
     attr: &EntityAttr,
     fields: &[Field],
     errors: &mut Errors,
-) -> Family {
+) -> RowFamily {
     let mut key = |name: &str, slot: &OnceSetting<LitStr>, example: &str| {
         if !slot.is_set() {
             let message =
@@ -319,7 +319,7 @@ fn primary_family(
     let partition = key("partition_key", &attr.partition_key, "{department}");
     let row = key("row_key", &attr.row_key, "{id:06}");
     let row = if attr.wide.is_set() { row_key_of_first_part(&row, fields, errors) } else { row };
-    Family {
+    RowFamily {
         index: 0,
         name: Ident::new("Primary", input.ident.span()),
         kind: FamilyKind::Primary,
@@ -350,11 +350,11 @@ fn row_key_of_first_part(key: &KeyTemplate, fields: &[Field], errors: &mut Error
 /// Returns the row family of an index or a list. It has the primary's partition unless it has its own.
 fn index(
     attr: &IndexAttr,
-    primary: &Family,
+    primary: &RowFamily,
     table: &str,
     fields: &[Field],
     errors: &mut Errors,
-) -> Family {
+) -> RowFamily {
     let partition = &primary.partition;
     if !attr.row_key.is_set() {
         let kind = if attr.is_list { "list" } else { "index" };
@@ -379,7 +379,7 @@ fn index(
     let own_partition = other_partition
         .map(|literal| KeyTemplate::new(literal, fields, errors))
         .or_else(lost_partition);
-    let mut family = Family {
+    let mut family = RowFamily {
         index: 0,
         name: attr.name.clone(),
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
@@ -402,7 +402,7 @@ fn index(
 /// back from the copy's keys.
 ///
 /// With `row_key = "{email:lower}"` and `only(age)`, the copy also stores `email`.
-fn add_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {
+fn add_key_fields(family: &mut RowFamily, primary: &RowFamily, fields: &[Field]) {
     let keys = family.parts().chain(primary.parts());
     let in_keys: Vec<usize> = keys.map(|part| part.field).collect();
     for at in in_keys {

@@ -61,7 +61,7 @@ pub(crate) enum FamilyKind {
 
 /// A row family: one kind of row that an entity writes, and the templates of its keys.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct RowFamily {
     /// The index among the entity's row families. The primary is 0.
     pub(crate) index: usize,
     /// `Primary`, or the name at the beginning of `index(..)` or `list(..)`.
@@ -262,7 +262,7 @@ impl TemplatePart {
     }
 }
 
-impl Family {
+impl RowFamily {
     /// Returns whether both templates are free of faults.
     pub(crate) fn has_sound_templates(&self) -> bool {
         self.partition.is_sound && self.row.is_sound

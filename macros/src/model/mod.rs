@@ -22,7 +22,7 @@ pub(crate) use self::{
     edm_enum::EdmEnum,
     entity::Entity,
     field::{AbsenceRule, Field, Storage},
-    key::{Family, FamilyKind, KeyTemplate, Segment, TemplatePart},
+    key::{FamilyKind, KeyTemplate, RowFamily, Segment, TemplatePart},
     message::Message,
     newtype::Newtype,
     projection::Projection,

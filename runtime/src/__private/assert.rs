@@ -3,7 +3,7 @@
 use crate::{
     edm::EdmType,
     entity::{ColumnSchema, Schema, set::const_str_eq},
-    key::{Family, Resolution, Template, families_may_collide, resolution_of},
+    key::{Resolution, RowFamily, Template, families_may_collide, resolution_of},
     limits::PROPERTIES,
 };
 
@@ -88,7 +88,7 @@ pub const fn assert_expiry_is_time(edm: EdmType, message: &'static str) {
 /// Fails to compile if rows of two row families can have the same key.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_family_keys_apart(a: &Family, b: &Family, message: &'static str) {
+pub const fn assert_family_keys_apart(a: &RowFamily, b: &RowFamily, message: &'static str) {
     if families_may_collide(a, b) {
         panic!("{}", message);
     }

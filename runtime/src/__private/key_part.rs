@@ -9,7 +9,7 @@ use crate::{
     edm::{EdmCow, EdmValue, InvalidValue, Ticks, Value, ValueRef},
     error::Result,
     key::{
-        DatePart, Descending, Family, FixedWidth, Form, KeyPart, PartCodec, Segment, Template,
+        DatePart, Descending, FixedWidth, Form, KeyPart, PartCodec, RowFamily, Segment, Template,
         TemplatePart, TextPart, bucket_width, date_width, decode_period, push_token_placeholder,
         unescape,
     },
@@ -275,7 +275,7 @@ fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), Invalid
 #[inline]
 pub fn find_key_texts<'r, const FIELDS: usize>(
     row: &'r Row,
-    family: &'static Family,
+    family: &'static RowFamily,
     slots: &[(&[usize], &[usize])],
     texts: &mut [Option<&'r str>; FIELDS],
 ) -> Result<()> {

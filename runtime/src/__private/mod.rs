@@ -58,7 +58,7 @@ pub use crate::{
         encode_rows::{EncodeRows, finish_owner_key_writers},
         has_property,
         home::home_table,
-        into_point::{BeginsWith, EndsAfter, LeadsToOneRow, NotOneRow, ThisPath},
+        into_point::{BeginsWith, EndsAfter, LeadsToOneRow, NotOneRow, PathInCompilerMessage},
         names::assert_flattened,
         path::{PartitionPathBuilder, PeriodOrExact},
         projection::ProjectedColumn,
@@ -89,9 +89,9 @@ pub use crate::{
     },
     error::{BoxError, Result},
     key::{
-        DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter,
-        LeftOutStruct, Ordered, PrefixInput, RangeInput, Resolution, Segment, TOKEN_WIDTH,
-        Template, TextPart, push_token_placeholder,
+        DatePart, Descending, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, LeftOutStruct,
+        Ordered, PrefixInput, RangeInput, Resolution, RowFamily, Segment, TOKEN_WIDTH, Template,
+        TextPart, push_token_placeholder,
     },
     row::Row,
     table::{
@@ -116,12 +116,12 @@ pub mod short {
         BlobField as _rt_BlobField, BulkChange as _rt_BulkChange, BulkVerb as _rt_BulkVerb,
         Clone as _rt_Clone, Column as _rt_Column, ColumnSchema as _rt_ColumnSchema, Cow as _rt_Cow,
         DatePart as _rt_DatePart, Debug as _rt_Debug, Descending as _rt_Descending,
-        EncodeRows as _rt_EncodeRows, Err as _rt_Err, Family as _rt_Family,
-        FixedWidth as _rt_FixedWidth, FnOnce as _rt_FnOnce, Form as _rt_Form, From as _rt_From,
-        FromRow as _rt_FromRow, FullCopy as _rt_FullCopy, FullRow as _rt_FullRow,
-        Input as _rt_Input, Into as _rt_Into, KeyFieldPatchInput as _rt_KeyFieldPatchInput,
-        KeyPart as _rt_KeyPart, KeyWriter as _rt_KeyWriter, None as _rt_None, Ok as _rt_Ok,
-        Option as _rt_Option, PartitionPathBuilder as _rt_PartitionPathBuilder, Patch as _rt_Patch,
+        EncodeRows as _rt_EncodeRows, Err as _rt_Err, FixedWidth as _rt_FixedWidth,
+        FnOnce as _rt_FnOnce, Form as _rt_Form, From as _rt_From, FromRow as _rt_FromRow,
+        FullCopy as _rt_FullCopy, FullRow as _rt_FullRow, Input as _rt_Input, Into as _rt_Into,
+        KeyFieldPatchInput as _rt_KeyFieldPatchInput, KeyPart as _rt_KeyPart,
+        KeyWriter as _rt_KeyWriter, None as _rt_None, Ok as _rt_Ok, Option as _rt_Option,
+        PartitionPathBuilder as _rt_PartitionPathBuilder, Patch as _rt_Patch,
         PatchInput as _rt_PatchInput, PathBuilder as _rt_PathBuilder, PathDraft as _rt_PathDraft,
         PhantomData as _rt_PhantomData, Plain as _rt_Plain, Point as _rt_Point,
         PrefixInput as _rt_PrefixInput, PrimaryRow as _rt_PrimaryRow, Properties as _rt_Properties,
@@ -129,7 +129,8 @@ pub mod short {
         PropertyWriter as _rt_PropertyWriter, Range as _rt_Range, RangeInput as _rt_RangeInput,
         ReadColumn as _rt_ReadColumn,
         ReadPart::{Date as _rt_ReadDate, Fixed as _rt_ReadFixed, Plain as _rt_ReadPlain},
-        Removable as _rt_Removable, Result as _rt_Result, Row as _rt_Row, Schema as _rt_Schema,
+        Removable as _rt_Removable, Result as _rt_Result, Row as _rt_Row, RowFamily as _rt_Family,
+        Schema as _rt_Schema,
         Segment::Literal as _rt_Literal,
         Some as _rt_Some, SplitValue as _rt_SplitValue, String as _rt_String,
         TableEntity as _rt_TableEntity, Template as _rt_Template, TextPart as _rt_TextPart,
@@ -170,7 +171,7 @@ pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) ->
 /// `is_decode`: another program changed the row.
 pub fn check_row_key_matches_fields(
     row: &Row,
-    family: &'static Family,
+    family: &'static RowFamily,
     entity: &dyn EncodeRows,
 ) -> Result<()> {
     check_copy_key("RowKey", row.row_key(), &encode_rows::row_key_in_family(entity, family)?)
@@ -184,7 +185,7 @@ pub fn check_row_key_matches_fields(
 /// `is_decode`: another program changed the row.
 pub fn check_partition_key_matches_fields(
     row: &Row,
-    family: &'static Family,
+    family: &'static RowFamily,
     entity: &dyn EncodeRows,
 ) -> Result<()> {
     check_copy_key(
@@ -213,8 +214,8 @@ fn check_copy_key(name: &str, found: &str, expected: &str) -> Result<()> {
 ///
 /// `is_invalid` for a schema without row families, which no derive writes.
 pub fn given_family_or_primary<P: Projection>(
-    family: Option<&'static Family>,
-) -> Result<&'static Family> {
+    family: Option<&'static RowFamily>,
+) -> Result<&'static RowFamily> {
     family.map_or_else(|| P::Entity::SCHEMA.primary(), Ok)
 }
 
@@ -316,7 +317,7 @@ pub const fn key_field_schema(
 }
 
 /// Begins a path through a row family, with no part of its keys given.
-pub fn start_path(family: &'static Family) -> PathDraft {
+pub fn start_path(family: &'static RowFamily) -> PathDraft {
     PathDraft::new(family)
 }
 

@@ -229,7 +229,7 @@ impl Blobs {
     /// Returns whether `source` is `folder` of this store: `name` in `source` is then `folder/name`
     /// here. To find out, writes the blob `probe` into the folder, looks for `probe` in `source`, and
     /// deletes the blob. Fails if one of these requests fails.
-    pub(crate) async fn probe_same_blobs(
+    pub(crate) async fn probe_is_folder_of_store(
         &self,
         source: &Self,
         folder: &str,

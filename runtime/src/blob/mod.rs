@@ -17,4 +17,6 @@ mod as_port;
 pub(crate) mod sealed;
 
 pub(crate) use self::blobs::{Blobs, UserBlobStore};
-pub use log::{BlobLog, DamagedLine, Flush, LogName, LogReader, LogRecord, LogRecords, LogWriter};
+pub use log::{
+    BlobLog, DamagedLine, Flush, LogBlobName, LogReader, LogRecord, LogRecords, LogWriter,
+};

@@ -11,7 +11,7 @@ use crate::{
     edm::{EdmType, InvalidValue, ValueRef},
     error::Result,
     filter::Filter,
-    key::Family,
+    key::RowFamily,
     row::Row,
     seal::ContentKey,
 };
@@ -78,11 +78,11 @@ comparisons!(
 impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
     type Field = F;
 
-    fn select(&self, _: &Family, names: &mut Vec<String>) {
+    fn select(&self, _: &RowFamily, names: &mut Vec<String>) {
         names.extend(self.names.property_names().map(str::to_owned));
     }
 
-    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
+    fn read(&self, row: &Row, _: &'static RowFamily) -> Result<F> {
         let BlobNames { name, len, hash, content_type, key } = *self.names;
         let key = key.map(|key| row.get(key)).transpose()?.flatten();
         let found = [row.get(name)?, row.get(len)?, row.get(hash)?, row.get(content_type)?, key];

@@ -8,7 +8,7 @@ use crate::{
     edm::{Input, InvalidValue, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
-    key::{Family, Form, TemplatePart, decode_period, unescape},
+    key::{Form, RowFamily, TemplatePart, decode_period, unescape},
     row::Row,
 };
 
@@ -349,27 +349,27 @@ pub trait ReadColumn {
     type Field;
 
     /// Appends to `names` the properties that a query must select to read this column from rows of `family`.
-    fn select(&self, family: &Family, names: &mut Vec<String>);
+    fn select(&self, family: &RowFamily, names: &mut Vec<String>);
 
     /// Reads the field from a row of `family`.
     ///
     /// # Errors
     ///
     /// Fails with `is_decode` and the property's name if it is missing or does not fit the field's type.
-    fn read(&self, row: &Row, family: &'static Family) -> Result<Self::Field>;
+    fn read(&self, row: &Row, family: &'static RowFamily) -> Result<Self::Field>;
 }
 
 impl<E, F, K> ReadColumn for Column<E, F, K> {
     type Field = F;
 
-    fn select(&self, family: &Family, names: &mut Vec<String>) {
+    fn select(&self, family: &RowFamily, names: &mut Vec<String>) {
         if !family.in_keys.contains(&&*self.name) {
             names.push(self.name.to_string());
         }
     }
 
     #[inline]
-    fn read(&self, row: &Row, family: &'static Family) -> Result<F> {
+    fn read(&self, row: &Row, family: &'static RowFamily) -> Result<F> {
         read_field(&self.name, self.read, self.parts, row, family)
     }
 }
@@ -381,7 +381,7 @@ fn read_field<F>(
     read: ReadProperty<F>,
     parts: &[(Form, ReadPart<F>)],
     row: &Row,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<F> {
     if parts.is_empty() || !family.in_keys.contains(&name) {
         return read.read(row, name);

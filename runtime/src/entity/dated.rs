@@ -9,7 +9,7 @@ use crate::{
     address::TableCase,
     edm::{InvalidValue, Ticks},
     error::{Error, ErrorKind, Result},
-    key::{Family, Form, encode_ticks_in_form},
+    key::{Form, RowFamily, encode_ticks_in_form},
 };
 
 /// The names of an entity's tables, one table for each period of a field.
@@ -174,7 +174,7 @@ impl DatedTables {
 
     /// Returns whether the family's RowKeys contain the time in descending form, newest first. Queries then also
     /// read the tables newest first.
-    pub(crate) fn is_newest_first(&self, family: &Family) -> bool {
+    pub(crate) fn is_newest_first(&self, family: &RowFamily) -> bool {
         let mut parts = family.row.parts();
         parts.any(|part| part.field == self.property && part.form == Form::Descending)
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     edm::{Bag, Property, Value},
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::RowFamily,
     row::Row,
 };
 
@@ -402,7 +402,7 @@ impl DynamicEntity {
 }
 
 impl FromRow for DynamicEntity {
-    fn columns(_: Option<&'static Family>) -> Option<Vec<String>> {
+    fn columns(_: Option<&'static RowFamily>) -> Option<Vec<String>> {
         None
     }
 

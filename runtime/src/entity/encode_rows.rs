@@ -3,7 +3,7 @@
 use super::{BlobFieldValue, CopyRow, EntityRows, ListEntry, PropertyWriter, RemoteListKeys};
 use crate::{
     error::Result,
-    key::{Family, FamilyKind, KeyWriter},
+    key::{FamilyKind, KeyWriter, RowFamily},
     row::Row,
 };
 
@@ -11,17 +11,17 @@ use crate::{
 /// `#[derive(TableEntity)]`. One shared function builds the rows from them, which keeps each derive small.
 pub trait EncodeRows {
     /// Writes the parts of the PartitionKey of the entity's row in a row family.
-    fn write_partition_key(&self, family: &'static Family, key: &mut KeyWriter);
+    fn write_partition_key(&self, family: &'static RowFamily, key: &mut KeyWriter);
 
     /// Writes the parts of the RowKey of the entity's row in a row family.
-    fn write_row_key(&self, family: &'static Family, key: &mut KeyWriter);
+    fn write_row_key(&self, family: &'static RowFamily, key: &mut KeyWriter);
 
     /// Writes the properties of the entity's row in a row family.
-    fn write_properties(&self, family: &'static Family, out: &mut PropertyWriter<'_>);
+    fn write_properties(&self, family: &'static RowFamily, out: &mut PropertyWriter<'_>);
 
     /// Returns whether the entity has a row in a row family. The condition of an index, such as
     /// `when = Employee::is_reachable`, decides this.
-    fn has_row(&self, family: &'static Family) -> bool {
+    fn has_row(&self, family: &'static RowFamily) -> bool {
         let _ = family;
         true
     }
@@ -39,7 +39,7 @@ pub trait EncodeRows {
 /// Fails with `is_invalid` or `is_too_large` and the field's name for a value that the key cannot hold.
 pub(crate) fn partition_key_in_family(
     entity: &dyn EncodeRows,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<String> {
     let mut key = KeyWriter::new(&family.partition, "PartitionKey");
     entity.write_partition_key(family, &mut key);
@@ -53,7 +53,7 @@ pub(crate) fn partition_key_in_family(
 /// Fails with `is_invalid` or `is_too_large` and the field's name for a value that the key cannot hold.
 pub(crate) fn row_key_in_family(
     entity: &dyn EncodeRows,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<String> {
     let mut key = KeyWriter::new(&family.row, "RowKey");
     entity.write_row_key(family, &mut key);
@@ -63,7 +63,7 @@ pub(crate) fn row_key_in_family(
 /// Returns the row of an entity in a row family, with the given keys.
 fn row_of(
     entity: &dyn EncodeRows,
-    family: &'static Family,
+    family: &'static RowFamily,
     partition_key: &str,
     row_key: &str,
 ) -> Result<Row> {
@@ -85,7 +85,7 @@ fn row_of(
 pub(super) fn all_rows_of_entity(
     entity: &dyn EncodeRows,
     primary: Row,
-    families: &'static [Family],
+    families: &'static [RowFamily],
 ) -> Result<EntityRows> {
     let mut rows = EntityRows { blobs: entity.blobs(), ..EntityRows::from_primary_only(primary) };
     let indexes = families.iter().filter(|family| !family.is_primary());
@@ -125,7 +125,7 @@ pub(super) fn all_rows_of_entity(
 /// # Errors
 ///
 /// Fails with `is_invalid` or `is_too_large` and the field's name for values that cannot be stored.
-pub(super) fn primary_row(entity: &dyn EncodeRows, family: &'static Family) -> Result<Row> {
+pub(super) fn primary_row(entity: &dyn EncodeRows, family: &'static RowFamily) -> Result<Row> {
     row_of(
         entity,
         family,

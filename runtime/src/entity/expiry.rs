@@ -4,7 +4,7 @@ use super::{RowKind, RowVersion, Schema, set::Members};
 use crate::{
     edm::{Ticks, Value, ValueRef},
     filter::{Comparison, Filter},
-    key::{Family, Form, Segment, successor},
+    key::{Form, RowFamily, Segment, successor},
     row::Row,
 };
 
@@ -30,7 +30,7 @@ impl Schema {
     pub(crate) fn expiry_of(
         &'static self,
         row: &Row,
-        expected: Option<&'static Family>,
+        expected: Option<&'static RowFamily>,
     ) -> Option<Ticks> {
         if !self.can_expire() {
             return None;
@@ -74,7 +74,7 @@ impl Schema {
     /// Returns the local, unconditional index whose RowKeys begin with the time of expiry, such as
     /// `index(ByUntil, row_key = "until_{until}_{id}")`. Returns `None` unless every version that expires has this
     /// index with equal key templates, and for entities with blind tokens in their keys.
-    pub(crate) fn expiry_index(&'static self) -> Option<&'static Family> {
+    pub(crate) fn expiry_index(&'static self) -> Option<&'static RowFamily> {
         let index_of = |version: &'static Schema| {
             let (property, families) = (version.expires?, version.families);
             families.iter().find(|family| {
@@ -84,7 +84,7 @@ impl Schema {
         };
         // Blind tokens are excluded: a copy's owner must be found without the blind token key.
         let index = index_of(self).filter(|_| !self.has_key_tokens())?;
-        let is_index = |family: &Family| {
+        let is_index = |family: &RowFamily| {
             family.row.text == index.row.text && family.partition.text == index.partition.text
         };
         let mut expiring = self.versions().filter(|version| version.expires.is_some());
@@ -93,7 +93,7 @@ impl Schema {
 
     /// Returns the filter for the RowKeys of an [`expiry_index`](Self::expiry_index) that begin with `time` or
     /// an earlier time. Returns `None` if keys cannot represent `time`.
-    pub(crate) fn expiry_range(index: &Family, time: Ticks) -> Option<Filter> {
+    pub(crate) fn expiry_range(index: &RowFamily, time: Ticks) -> Option<Filter> {
         // The index passed `begins_with`: its first part is the time, after at most one literal.
         let part = index.row.parts().next()?;
         let encode =
@@ -116,7 +116,7 @@ impl Schema {
 
 /// Returns whether the family's RowKeys begin with a property, in plain or date form, after at most one
 /// literal. The rows are then sorted by the property.
-fn begins_with(family: &Family, property: &str) -> bool {
+fn begins_with(family: &RowFamily, property: &str) -> bool {
     let ([Segment::Literal(_), Segment::Part(part), ..] | [Segment::Part(part), ..]) =
         family.row.segments
     else {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use super::{Column, ColumnSchema, Properties, column::ReadColumn, read_properties};
-use crate::{error::Result, key::Family, row::Row};
+use crate::{error::Result, key::RowFamily, row::Row};
 
 /// The columns of a struct of type `F` that is flattened into entity `E`. [`at`](Self::at) selects one.
 pub struct Flattened<E, F> {
@@ -82,11 +82,11 @@ impl<E, F: FlattenedField<A>, A, G> InnerColumn<E, F> for Flattened<A, G> {
 impl<E, F: Properties> ReadColumn for Flattened<E, F> {
     type Field = F;
 
-    fn select(&self, _: &Family, names: &mut Vec<String>) {
+    fn select(&self, _: &RowFamily, names: &mut Vec<String>) {
         push_property_names(&self.prefix, F::COLUMNS, names);
     }
 
-    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
+    fn read(&self, row: &Row, _: &'static RowFamily) -> Result<F> {
         read_properties(row, &self.prefix)
     }
 }

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::{
-    Access, Schema, Stored, TableEntity,
+    Schema, Stored, TableEntity, UntypedPath,
     dated::{unspecified_dated_table_error, wrong_table_error},
 };
 use crate::{
     edm::{InvalidValue, Ticks},
     error::Result,
-    key::Family,
+    key::RowFamily,
 };
 
 /// Returns the table of a path to one row of an entity with this schema.
@@ -17,7 +17,7 @@ use crate::{
 /// # Errors
 ///
 /// Fails with `is_invalid` if the entity's tables are dated and the path does not determine the table.
-pub(crate) fn table_of_path(access: &Access, schema: &Schema) -> Result<Cow<'static, str>> {
+pub(crate) fn table_of_path(access: &UntypedPath, schema: &Schema) -> Result<Cow<'static, str>> {
     let Some(dated) = &schema.dated else { return Ok(Cow::Borrowed(schema.table)) };
     access.checked_keys()?;
     match access.window.filter(|window| window.is_time) {
@@ -51,7 +51,7 @@ pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<
 /// Returns the entity as it was read from its row of `family`, without later changes to the value.
 pub(super) fn entity_as_read<E: TableEntity>(
     stored: &Stored<E>,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<E> {
     let primary = (E::SCHEMA.primary_in_current_form)(stored.row(), family)?;
     E::from_row(&primary)

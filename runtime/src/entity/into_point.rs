@@ -94,11 +94,11 @@ pub trait NotOneRow<T> {
     type Entity: TableEntity;
 }
 
-/// Stands for the path in the compiler's messages, such as "`LeadsToOneRow` is not implemented for `ThisPath`".
+/// Stands for the path in the compiler's messages, such as "`LeadsToOneRow` is not implemented for `PathInCompilerMessage`".
 // The compiler prefers the message of `IntoPoint` to that of a bound on the path's own type.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum ThisPath {}
+pub enum PathInCompilerMessage {}
 
 /// A bound that no type meets, of a path that lacks the value of a method `F` to lead to one row.
 #[doc(hidden)]
@@ -128,7 +128,7 @@ pub trait BeginsWith<F> {}
 pub trait LeadsToOneRow {}
 
 // Only for the compiler's message: no path meets the bound.
-impl<B: NotOneRow<ThisPath>> IntoPoint for B {
+impl<B: NotOneRow<PathInCompilerMessage>> IntoPoint for B {
     type Entity = B::Entity;
     type View = PrimaryRow;
 
@@ -154,6 +154,6 @@ impl<E: TableEntity, T: LeadsToOneRow> NotOneRow<T> for Scan<E> {
 }
 
 /// A path to the row that a verb writes: the entity's own row, and no copy of it.
-pub(crate) fn own_row(point: impl IntoPoint<View = impl WritableView>) -> super::Access {
+pub(crate) fn own_row(point: impl IntoPoint<View = impl WritableView>) -> super::UntypedPath {
     super::Path::access(point.into_point())
 }

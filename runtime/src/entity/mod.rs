@@ -88,8 +88,8 @@ pub use stored::Stored;
 pub(crate) use stored::etag_if_unchanged;
 pub use table_entity::{FromRow, TableEntity};
 pub(crate) use unknown::{UnknownProperties, lossy_write_error};
-pub use untyped_path::Access;
 pub(crate) use untyped_path::PathDraft;
+pub use untyped_path::UntypedPath;
 pub use version::UpgradeFrom;
 pub(crate) use version::{read_any_version, read_other_version};
 pub use view::{

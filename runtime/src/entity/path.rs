@@ -3,13 +3,13 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{
-    Access, FullRow, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
-    into_point::ThisPath,
+    FullRow, FullView, PathDraft, PrimaryRow, TableEntity, UntypedPath, View, dated::TimeWindow,
+    into_point::PathInCompilerMessage,
 };
 use crate::{
     access::{KeyFault, Keys},
     edm::InvalidValue,
-    key::Family,
+    key::RowFamily,
 };
 
 /// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. A path builder becomes
@@ -26,7 +26,7 @@ pub trait Path: Sized {
     type View: View;
 
     /// Converts the path to its untyped form.
-    fn access(self) -> Access;
+    fn access(self) -> UntypedPath;
 
     /// Returns the keys that the path addresses.
     fn keys(&self) -> Keys
@@ -77,7 +77,7 @@ pub trait PathBuilder: Clone {
     type Entity: TableEntity;
 
     /// Returns the row family that the path reads.
-    fn family(&self) -> &'static Family {
+    fn family(&self) -> &'static RowFamily {
         self.clone().into_draft().family()
     }
 
@@ -96,7 +96,7 @@ pub trait PathBuilder: Clone {
     label = "not a path yet",
     note = "give every field of the PartitionKey, such as `Employee::primary().department(\"Sales\")`; `E::scan()` is the only way to a table scan"
 )]
-pub trait PartitionPathBuilder<T = ThisPath>: PathBuilder {
+pub trait PartitionPathBuilder<T = PathInCompilerMessage>: PathBuilder {
     /// The rows that the path leads to.
     type View: View;
 }
@@ -115,7 +115,7 @@ impl<S: PartitionPathBuilder> Path for S {
     type Entity = S::Entity;
     type View = S::View;
 
-    fn access(self) -> Access {
+    fn access(self) -> UntypedPath {
         self.into_draft().into_access()
     }
 }
@@ -139,7 +139,7 @@ macro_rules! paths {
         $(
             $(#[$doc])*
             pub struct $name<E, V = $view> {
-                access: Access,
+                access: UntypedPath,
                 of: PhantomData<fn() -> (E, V)>,
             }
 
@@ -151,7 +151,7 @@ macro_rules! paths {
                 }
 
                 #[allow(dead_code, reason = "of some of the paths")]
-                pub(super) fn from_access(access: Access) -> Self {
+                pub(super) fn from_access(access: UntypedPath) -> Self {
                     Self { access, of: PhantomData }
                 }
 
@@ -177,7 +177,7 @@ macro_rules! paths {
                 type Entity = E;
                 type View = V;
 
-                fn access(self) -> Access {
+                fn access(self) -> UntypedPath {
                     self.access
                 }
             }
@@ -223,12 +223,12 @@ paths! {
 /// assert_eq!(staff("Sales", Some("Jones")).keys(), Keys::partition("Sales").prefix("n_Jones_"));
 /// ```
 pub struct AnyPath<E> {
-    access: Access,
+    access: UntypedPath,
     of: PhantomData<fn() -> E>,
 }
 
 impl<E> AnyPath<E> {
-    const fn from_access(access: Access) -> Self {
+    const fn from_access(access: UntypedPath) -> Self {
         Self { access, of: PhantomData }
     }
 }
@@ -250,7 +250,7 @@ impl<E: TableEntity> Path for AnyPath<E> {
     // The family in `access` determines the rows, each of which holds the whole entity.
     type View = FullRow;
 
-    fn access(self) -> Access {
+    fn access(self) -> UntypedPath {
         self.access
     }
 }
@@ -268,7 +268,7 @@ impl<E: TableEntity> Point<E> {
     /// ```
     pub fn at(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         let keys = Keys::point(partition_key, row_key);
-        Self::from_access(Access::of_keys(E::SCHEMA.families.first(), keys))
+        Self::from_access(UntypedPath::of_keys(E::SCHEMA.families.first(), keys))
     }
 }
 
@@ -283,7 +283,7 @@ impl<E: TableEntity> Point<E> {
 
 impl<E, V> Point<E, V> {
     pub(crate) fn with_window(self, window: Option<TimeWindow>) -> Self {
-        Self { access: Access { window, ..self.access }, of: PhantomData }
+        Self { access: UntypedPath { window, ..self.access }, of: PhantomData }
     }
 
     /// Returns the PartitionKey.
@@ -313,7 +313,7 @@ impl<E, V> Point<E, V> {
         self.access.keys.as_point().unwrap_or_default().1
     }
 
-    pub(crate) fn as_access(&self) -> &Access {
+    pub(crate) fn as_access(&self) -> &UntypedPath {
         &self.access
     }
 }
@@ -343,7 +343,7 @@ impl<E: TableEntity> Path for Scan<E> {
     type Entity = E;
     type View = PrimaryRow;
 
-    fn access(self) -> Access {
-        Access::of_keys(E::SCHEMA.families.first(), Keys::whole_table())
+    fn access(self) -> UntypedPath {
+        UntypedPath::of_keys(E::SCHEMA.families.first(), Keys::whole_table())
     }
 }

@@ -1,7 +1,7 @@
 //! Defines projections, which read only some of an entity's fields.
 
 use super::{FromRow, ReadColumn, TableEntity};
-use crate::{error::Result, key::Family, row::Row};
+use crate::{error::Result, key::RowFamily, row::Row};
 
 /// A struct with some of an entity's fields, which are the only ones that a query then reads. Implemented by
 /// `#[derive(Projection)]`.
@@ -25,7 +25,11 @@ impl<C: ReadColumn> ProjectedColumn<'_, C> {
     /// # Errors
     ///
     /// Fails with `is_decode` and the property's name.
-    pub fn read_as<F: SameType<C::Field>>(&self, row: &Row, family: &'static Family) -> Result<F> {
+    pub fn read_as<F: SameType<C::Field>>(
+        &self,
+        row: &Row,
+        family: &'static RowFamily,
+    ) -> Result<F> {
         self.0.read(row, family).map(F::same)
     }
 }

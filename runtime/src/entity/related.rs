@@ -1,7 +1,7 @@
 //! Derives an entity's key from another entity's key, for one-to-one relationships by convention.
 
 use super::{
-    Access, Point, RowSource, Stored, TableEntity,
+    Point, RowSource, Stored, TableEntity, UntypedPath,
     dated::TimeWindow,
     home::{entity_as_read, table_of_stored},
     untyped_path::GivenParts,
@@ -10,7 +10,7 @@ use crate::{
     access::{KeyFault, Keys},
     address::TableCase,
     edm::InvalidValue,
-    key::{Family, Form, Segment, Template, TemplatePart, unescape},
+    key::{Form, RowFamily, Segment, Template, TemplatePart, unescape},
 };
 
 impl<A: TableEntity> Point<A> {
@@ -62,7 +62,7 @@ impl<A: TableEntity> Point<A> {
                 access.fault.get_or_insert_with(|| KeyFault::new("RowKey", invalid));
             }
         }
-        Point::from_access(Access {
+        Point::from_access(UntypedPath {
             family: B::SCHEMA.families.first(),
             parts: GivenParts::None,
             // The tables of the two entities may depend on different times.
@@ -143,8 +143,8 @@ const NOT_DERIVABLE: &str = "the other entity's key has a part that this entity'
 /// Derives the keys of an entity's row in row family `to` from the keys of its row in row family `from`. Fails
 /// if the keys lack a field that `to` needs in the same form.
 pub(crate) fn derive_keys(
-    from: &'static Family,
-    to: &'static Family,
+    from: &'static RowFamily,
+    to: &'static RowFamily,
     (partition_key, row_key): (&str, &str),
 ) -> Result<(String, String), InvalidValue> {
     let write = |template: &Template| -> Result<String, InvalidValue> {
@@ -173,7 +173,7 @@ pub(crate) fn derive_keys(
 /// Returns the text of the field of `part` from the keys of a row of row family `from`. Fails if neither key
 /// has a part with this field in the same form.
 pub(super) fn text_of_part(
-    from: &'static Family,
+    from: &'static RowFamily,
     part: &TemplatePart,
     partition_key: &str,
     row_key: &str,
@@ -196,19 +196,19 @@ pub(super) fn text_of_part(
 }
 
 /// Returns whether the keys of one row family contain all parts that the keys of another need.
-pub(crate) const fn can_derive_keys(from: &Family, to: &Family) -> bool {
+pub(crate) const fn can_derive_keys(from: &RowFamily, to: &RowFamily) -> bool {
     has_all(from, to.partition.segments) && has_all(from, to.row.segments)
 }
 
 /// Returns whether this entity's primary key contains all parts of the other entity's primary key.
-const fn is_derivable(from: &[Family], to: &[Family]) -> bool {
+const fn is_derivable(from: &[RowFamily], to: &[RowFamily]) -> bool {
     match (from, to) {
         ([from, ..], [to, ..]) => can_derive_keys(from, to),
         _ => false,
     }
 }
 
-const fn has_all(from: &Family, segments: &[Segment]) -> bool {
+const fn has_all(from: &RowFamily, segments: &[Segment]) -> bool {
     let mut rest = segments;
     while let [first, after @ ..] = rest {
         if let Segment::Part(part) = first

@@ -4,7 +4,7 @@ use super::{Recognition, Schema, framework::framework_type_of};
 use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
-    key::{Family, FamilyKind},
+    key::{FamilyKind, RowFamily},
     row::Row,
 };
 
@@ -39,11 +39,11 @@ pub(crate) enum RowKind {
     Part(&'static Schema),
     /// A secondary-index copy. The row family is the one in the version that wrote the row, or the newest with this
     /// name if that version is unknown.
-    Copy(&'static Family, RowVersion),
+    Copy(&'static RowFamily, RowVersion),
     /// A copy of an index that does not exist in its version.
     UnknownCopy(RowVersion),
     /// A head row or spill row of a list.
-    List(&'static Family),
+    List(&'static RowFamily),
     /// A row of the framework, such as a fence or a list of another type.
     Framework,
     /// A row of another type, with this discriminator.
@@ -67,7 +67,7 @@ pub(crate) enum PrimaryMarking {
 
 impl RowKind {
     /// Returns whether the row is of a row family, whichever version wrote the row.
-    pub(crate) fn is_of_family(&self, family: &Family) -> bool {
+    pub(crate) fn is_of_family(&self, family: &RowFamily) -> bool {
         match self {
             Self::Primary(_) => family.kind == FamilyKind::Primary,
             Self::Copy(found, _) => family.kind == FamilyKind::Copy && found.name == family.name,
@@ -91,7 +91,7 @@ impl Schema {
     pub(crate) fn row_kind_of(
         &'static self,
         row: &Row,
-        expected: Option<&'static Family>,
+        expected: Option<&'static RowFamily>,
     ) -> Result<RowKind> {
         let Some(family) = expected else { return self.row_kind_among_families(row, |_| true) };
         let is_expected = match self.type_property() {
@@ -123,7 +123,7 @@ impl Schema {
     pub(crate) fn row_kind_among_families(
         &'static self,
         row: &Row,
-        accepts: impl Fn(&'static Family) -> bool,
+        accepts: impl Fn(&'static RowFamily) -> bool,
     ) -> Result<RowKind> {
         // If only lists are wanted, a discriminator with another type is not an error.
         if !self.has_entity_family(&accepts) {
@@ -178,7 +178,7 @@ impl Schema {
     pub(crate) fn older_version_of_row(
         &'static self,
         row: &Row,
-    ) -> Result<Option<(&'static Schema, &'static Family)>> {
+    ) -> Result<Option<(&'static Schema, &'static RowFamily)>> {
         if self.older.is_none() {
             return Ok(None);
         }
@@ -233,9 +233,9 @@ impl Schema {
     }
 
     /// Returns whether `accepts` takes at least one row family of primaries or copies in some version.
-    fn has_entity_family(&'static self, accepts: impl Fn(&'static Family) -> bool) -> bool {
+    fn has_entity_family(&'static self, accepts: impl Fn(&'static RowFamily) -> bool) -> bool {
         self.versions().any(|schema| {
-            let families: &'static [Family] = schema.families;
+            let families: &'static [RowFamily] = schema.families;
             families.iter().any(|family| family.kind != FamilyKind::List && accepts(family))
         })
     }
@@ -272,7 +272,7 @@ impl Schema {
             return Some(RowKind::Part(schema));
         }
         let copy_in = |schema: &'static Schema| {
-            let families: &'static [Family] = schema.families;
+            let families: &'static [RowFamily] = schema.families;
             families.iter().find(|family| family.kind == FamilyKind::Copy && family.name == index)
         };
         let family = match version {
@@ -286,10 +286,10 @@ impl Schema {
     fn kind_by_keys(
         &'static self,
         row: &Row,
-        accepts: impl Fn(&'static Family) -> bool,
+        accepts: impl Fn(&'static RowFamily) -> bool,
     ) -> Option<RowKind> {
         self.versions().find_map(|schema| {
-            let families: &'static [Family] = schema.families;
+            let families: &'static [RowFamily] = schema.families;
             let version = RowVersion::Known(schema);
             families.iter().filter(|family| accepts(family)).find_map(|family| match family.kind {
                 FamilyKind::Primary if has_keys_of_family(family, row) => {
@@ -308,7 +308,7 @@ impl Schema {
     fn framework_kind(
         &'static self,
         row: &Row,
-        accepts: impl Fn(&'static Family) -> bool,
+        accepts: impl Fn(&'static RowFamily) -> bool,
     ) -> Result<Option<RowKind>> {
         let Some(marker) = framework_type_of(row)? else { return Ok(None) };
         if marker != LIST_MARKER {
@@ -316,7 +316,7 @@ impl Schema {
         }
         let head = head_row_key(row.row_key());
         let list = self.versions().find_map(|schema| {
-            let families: &'static [Family] = schema.families;
+            let families: &'static [RowFamily] = schema.families;
             families.iter().find(|family| {
                 family.kind == FamilyKind::List
                     && accepts(family)
@@ -328,7 +328,7 @@ impl Schema {
     }
 
     /// Returns the version of the type that declares this row family, which may be an older one.
-    fn version_with(&'static self, family: &'static Family) -> &'static Schema {
+    fn version_with(&'static self, family: &'static RowFamily) -> &'static Schema {
         if self.older.is_none() {
             return self;
         }
@@ -343,7 +343,11 @@ impl Schema {
     /// # Errors
     ///
     /// Fails with `is_decode` if the discriminator is not a String, and with `is_corrupt` for a damaged row.
-    pub fn recognize_as(&'static self, row: &Row, family: &'static Family) -> Result<Recognition> {
+    pub fn recognize_as(
+        &'static self,
+        row: &Row,
+        family: &'static RowFamily,
+    ) -> Result<Recognition> {
         let version = match self.row_kind_of(row, Some(family))? {
             RowKind::Primary(version) if family.kind == FamilyKind::Primary => version,
             RowKind::Copy(found, version)
@@ -376,7 +380,7 @@ impl Schema {
     }
 }
 
-fn has_keys_of_family(family: &Family, row: &Row) -> bool {
+fn has_keys_of_family(family: &RowFamily, row: &Row) -> bool {
     // Compare the RowKey first, because local row families share a form of the PartitionKey.
     family.row.matches(row.row_key()) && family.partition.matches(row.partition_key())
 }

@@ -1,7 +1,7 @@
 //! Defines the set of rows that store one entity.
 
 use super::{BlobFieldValue, blob::pointing_to_stored_blobs};
-use crate::{error::Result, key::Family, row::Row};
+use crate::{error::Result, key::RowFamily, row::Row};
 
 /// All rows of an entity: its primary row, its copies, and its entries in lists.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl EntityRows {
 
     /// Returns the PartitionKey and RowKey of the entity's copies in an index, or of the lists in a family that
     /// contain the entity.
-    pub(crate) fn keys_in_family(&self, family: &Family) -> Vec<(&str, &str)> {
+    pub(crate) fn keys_in_family(&self, family: &RowFamily) -> Vec<(&str, &str)> {
         let copies = self.local_copies.iter().chain(&self.remote_copies);
         let copies = copies.map(|copy| (copy.family, copy.row.keys()));
         let partition_key = self.primary.partition_key();
@@ -80,7 +80,7 @@ impl EntityRows {
 #[derive(Debug, Clone)]
 pub struct CopyRow {
     /// The index that the copy belongs to.
-    pub family: &'static Family,
+    pub family: &'static RowFamily,
     /// The copy's row.
     pub row: Row,
 }
@@ -89,7 +89,7 @@ pub struct CopyRow {
 #[derive(Debug, Clone)]
 pub struct ListEntry {
     /// The list's row family.
-    pub family: &'static Family,
+    pub family: &'static RowFamily,
     /// The RowKey of the list's head row, which is the row that exists even if all ids fit into it.
     pub row_key: String,
     /// The RowKey of the entity.
@@ -101,7 +101,7 @@ pub struct ListEntry {
 #[derive(Debug, Clone)]
 pub struct RemoteListKeys {
     /// The list's row family.
-    pub family: &'static Family,
+    pub family: &'static RowFamily,
     /// The PartitionKey of the list's head row.
     pub partition_key: String,
     /// The RowKey of the list's head row.

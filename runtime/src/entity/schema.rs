@@ -12,7 +12,7 @@ use crate::{
     edm::EdmType,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    key::Family,
+    key::RowFamily,
     row::Row,
 };
 
@@ -246,7 +246,7 @@ pub struct Schema {
     /// How rows of the type are recognised.
     pub discriminator: Discriminator,
     /// The row families of an entity, with the primary first.
-    pub families: &'static [Family],
+    pub families: &'static [RowFamily],
     /// Whether an index has a `when` condition. The condition decides whether the copy exists and may depend on
     /// any field.
     pub conditional: bool,
@@ -274,7 +274,7 @@ pub struct Schema {
     pub parts: &'static [&'static str],
     /// A row family that matches the keys of all parts of a wide entity, used to check whether keys can collide.
     /// `None` if the entity is not wide.
-    pub part_rows: Option<&'static Family>,
+    pub part_rows: Option<&'static RowFamily>,
     /// The properties of the fields with `#[table(blob)]`.
     pub blobs: &'static [BlobNames],
     /// The dated tables of the entity, if it has one table for each period of a field.
@@ -283,13 +283,13 @@ pub struct Schema {
     pub expires: Option<&'static str>,
     /// Returns every row of an entity, from one of its rows, which is of the given row family. The rows have the
     /// form of the version that wrote that row.
-    pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
+    pub rows_through: fn(&Row, &'static RowFamily) -> Result<EntityRows>,
     /// Returns the primary row of an entity, from one of its rows, which is of the given row family. The result has
     /// the form of this version.
-    pub primary_in_current_form: fn(&Row, &'static Family) -> Result<Row>,
+    pub primary_in_current_form: fn(&Row, &'static RowFamily) -> Result<Row>,
     /// Returns the keys of the primary that a copy of the given row family and version belongs to, or `None` if the
     /// copy does not contain them.
-    pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeyTexts>>,
+    pub owner: fn(&Row, &'static RowFamily, u32) -> Result<Option<OwnerKeyTexts>>,
     /// Returns the id of the struct's type.
     pub type_id: fn() -> TypeId,
 }
@@ -310,8 +310,8 @@ pub enum Recognition {
 /// A row family of copies, with the row family of their primaries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CopyAndPrimaryFamily {
-    pub(crate) copy: &'static Family,
-    pub(crate) primary: &'static Family,
+    pub(crate) copy: &'static RowFamily,
+    pub(crate) primary: &'static RowFamily,
     /// The entity type, in this program's version.
     pub(crate) schema: &'static Schema,
 }
@@ -354,7 +354,7 @@ impl Schema {
     /// Returns the cost class of a query of `family` that sends the filter. A partition that only holds one period of
     /// the family's rows and no other rows of the entity counts as a range, because each row that is read belongs to
     /// the period.
-    pub(crate) fn cost_class(&self, family: &Family, filter: &Filter) -> CostClass {
+    pub(crate) fn cost_class(&self, family: &RowFamily, filter: &Filter) -> CostClass {
         match CostClass::of_filter(filter) {
             CostClass::PartitionScan if self.has_partition_for_period(family) => CostClass::Range,
             class => class,
@@ -362,8 +362,8 @@ impl Schema {
     }
 
     /// Returns whether each partition of `family` holds the rows of one period and no rows of other families.
-    fn has_partition_for_period(&self, family: &Family) -> bool {
-        let shares_partition = |other: &&Family| {
+    fn has_partition_for_period(&self, family: &RowFamily) -> bool {
+        let shares_partition = |other: &&RowFamily| {
             other.index != family.index
                 && other.table == family.table
                 && other.partition.text == family.partition.text
@@ -391,8 +391,8 @@ impl Schema {
     /// # Errors
     ///
     /// Fails with `is_invalid` for a schema without row families, which no derive generates.
-    pub fn primary(&self) -> Result<&'static Family> {
-        let families: &'static [Family] = self.families;
+    pub fn primary(&self) -> Result<&'static RowFamily> {
+        let families: &'static [RowFamily] = self.families;
         families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, NO_FAMILIES))
     }
 
@@ -473,8 +473,8 @@ impl Schema {
     /// Returns the row family of primaries in the version that has this row family of copies.
     pub(crate) fn primary_family_of_copy(
         &'static self,
-        copy: &'static Family,
-    ) -> Option<&'static Family> {
+        copy: &'static RowFamily,
+    ) -> Option<&'static RowFamily> {
         let has = |schema: &&'static Schema| {
             schema
                 .families
@@ -504,7 +504,7 @@ impl Schema {
         is_own: impl Fn(Option<&str>) -> bool,
     ) -> Option<CopyAndPrimaryFamily> {
         self.versions().find_map(|schema| {
-            let families: &'static [Family] = schema.families;
+            let families: &'static [RowFamily] = schema.families;
             let copy = families.iter().find(|family| {
                 family.is_remote && family.is_copy() && family.name == name && is_own(family.table)
             })?;
@@ -521,7 +521,7 @@ impl Schema {
         in_blob: bool,
         is_own: impl Fn(Option<&str>) -> bool,
     ) -> bool {
-        let is_it = |family: &Family| {
+        let is_it = |family: &RowFamily| {
             family.is_list()
                 && family.is_remote
                 && family.in_blob == in_blob
@@ -534,7 +534,7 @@ impl Schema {
     /// Returns whether a change of the property can change a copy or a list, including through the condition of a
     /// copy. Returns `true` for every property of a blob field.
     pub fn may_change_copies(&self, property: &str) -> bool {
-        let depends = |family: &Family| {
+        let depends = |family: &RowFamily| {
             let held = family.is_copy() && !family.leaves_out(property);
             let mut parts = family.partition.parts().chain(family.row.parts());
             held || parts.any(|part| part.field == property)

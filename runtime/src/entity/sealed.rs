@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::{ColumnEncryption, ColumnSchema, Schema, framework::SEAL};
-use crate::key::Family;
+use crate::key::RowFamily;
 
 /// An encrypted column, with its property name in rows.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl Schema {
     /// Returns the table name that is authenticated together with the encrypted values of a row family's rows: the
     /// table that the family declares, or else the entity's table. It is independent of the table that stores the
     /// rows.
-    pub(crate) fn table_for_encryption(&self, family: Option<&Family>) -> &'static str {
+    pub(crate) fn table_for_encryption(&self, family: Option<&RowFamily>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
 

@@ -10,7 +10,7 @@ use crate::{
     edm::{EdmCow, InvalidValue, Property, ValueRef},
     error::Result,
     filter::Filter,
-    key::Family,
+    key::RowFamily,
     row::Row,
 };
 
@@ -78,11 +78,11 @@ impl<E, T, K, const N: usize> Series<E, T, K, N> {
 impl<E, T: Property + Default, K, const N: usize> ReadColumn for Series<E, T, K, N> {
     type Field = [T; N];
 
-    fn select(&self, _: &Family, names: &mut Vec<String>) {
+    fn select(&self, _: &RowFamily, names: &mut Vec<String>) {
         names.extend(self.names.map(str::to_owned));
     }
 
-    fn read(&self, row: &Row, _: &'static Family) -> Result<[T; N]> {
+    fn read(&self, row: &Row, _: &'static RowFamily) -> Result<[T; N]> {
         finish_series(find_values(row, self.names)?, self.names, self.is_secret, T::from_stored)
     }
 }

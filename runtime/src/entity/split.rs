@@ -14,7 +14,7 @@ use crate::{
     edm::{EdmType, InvalidValue, Value, ValueRef, json_from_edm},
     error::{Error, Result, SealFault, ServiceCode},
     filter::Filter,
-    key::Family,
+    key::RowFamily,
     limits::{PROPERTY_BYTES, STRING_UNITS},
     row::Row,
 };
@@ -50,11 +50,11 @@ impl<E, F, const N: usize> SplitColumn<E, F, N> {
 impl<E, F, const N: usize> ReadColumn for SplitColumn<E, F, N> {
     type Field = F;
 
-    fn select(&self, _: &Family, names: &mut Vec<String>) {
+    fn select(&self, _: &RowFamily, names: &mut Vec<String>) {
         names.extend(self.names.map(str::to_owned));
     }
 
-    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
+    fn read(&self, row: &Row, _: &'static RowFamily) -> Result<F> {
         (self.read)(row, self.names)
     }
 }

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use super::BackgroundWork;
 use crate::{
     error::Result,
-    key::Family,
+    key::RowFamily,
     row::{ETag, Location, Row},
 };
 
@@ -25,7 +25,7 @@ pub struct Stored<T> {
     row: Row,
     status: u16,
     /// The family of the row, if the row is a copy.
-    copy: Option<&'static Family>,
+    copy: Option<&'static RowFamily>,
     /// Whether the row was made from the value instead of being read or written.
     is_from_caller: bool,
     /// The background work of the write that returned this value.
@@ -38,7 +38,7 @@ pub(crate) enum RowSource {
     /// The entity's own row as it was read or written.
     Primary,
     /// A copy of this family. It does not contain its primary's ETag.
-    Copy(&'static Family),
+    Copy(&'static RowFamily),
     /// Made from the value, with an ETag from the caller. The store may hold different properties.
     Caller,
 }
@@ -55,7 +55,7 @@ impl<T> Stored<T> {
     }
 
     /// Creates a value that was read from a row of `family`.
-    pub(crate) fn from_read_row(value: T, row: Row, family: &'static Family) -> Self {
+    pub(crate) fn from_read_row(value: T, row: Row, family: &'static RowFamily) -> Self {
         let copy = (!family.is_primary()).then_some(family);
         Self { copy, ..Self::new(value, row, 200) }
     }
@@ -112,7 +112,7 @@ impl<T> Stored<T> {
     }
 
     /// Returns the family of the row, if the row is a copy.
-    pub(crate) fn copy_family(&self) -> Option<&'static Family> {
+    pub(crate) fn copy_family(&self) -> Option<&'static RowFamily> {
         self.copy
     }
 

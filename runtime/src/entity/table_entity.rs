@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::{BoxError, Result},
-    key::Family,
+    key::RowFamily,
     row::Row,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 )]
 pub trait FromRow: Sized + Send + 'static {
     /// Returns the properties that the type reads from rows of `family`, or `None` for all.
-    fn columns(family: Option<&'static Family>) -> Option<Vec<String>> {
+    fn columns(family: Option<&'static RowFamily>) -> Option<Vec<String>> {
         let _ = family;
         None
     }
@@ -39,7 +39,7 @@ pub trait FromRow: Sized + Send + 'static {
     /// # Errors
     ///
     /// Fails as [`from_row`](Self::from_row) does.
-    fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
+    fn from_copy(row: &Row, family: &'static RowFamily) -> Result<Self> {
         Self::read_with(row, family, 0, identity)
     }
 
@@ -50,7 +50,7 @@ pub trait FromRow: Sized + Send + 'static {
     #[inline]
     fn read_with<R>(
         row: &Row,
-        family: &'static Family,
+        family: &'static RowFamily,
         from: u32,
         wrap: impl FnOnce(Self) -> R,
     ) -> Result<R> {
@@ -163,7 +163,7 @@ pub trait TableEntity: FromRow + EncodeRows + Sync {
     /// # Errors
     ///
     /// Fails with `is_decode` if the copy does not fit its row family.
-    fn owner_of(row: &Row, family: &'static Family) -> Result<Option<(String, String)>> {
+    fn owner_of(row: &Row, family: &'static RowFamily) -> Result<Option<(String, String)>> {
         let _ = (row, family);
         Ok(None)
     }

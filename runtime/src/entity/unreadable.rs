@@ -8,7 +8,7 @@ use super::{
 use crate::{
     edm::{InvalidValue, ValueRef},
     error::Result,
-    key::{Family, FamilyKind, KeyWriter, Template, TemplatePart},
+    key::{FamilyKind, KeyWriter, RowFamily, Template, TemplatePart},
     row::Row,
 };
 
@@ -29,7 +29,7 @@ impl Schema {
         let own = writer.primary()?;
         let mut rows = EntityRows::from_primary_only(primary.clone());
         rows.blobs = stored_blobs(writer, primary)?;
-        let indexes: &'static [Family] = writer.families;
+        let indexes: &'static [RowFamily] = writer.families;
         for family in indexes.iter().filter(|family| !family.is_primary()) {
             if let Ok(keys) = KeysInFamily::of_primary(own, family, primary) {
                 add_row(&mut rows, family, keys)?;
@@ -47,7 +47,11 @@ struct KeysInFamily {
 
 impl KeysInFamily {
     /// Derives the keys in `family` from a primary of row family `own`.
-    fn of_primary(own: &'static Family, family: &'static Family, primary: &Row) -> Result<Self> {
+    fn of_primary(
+        own: &'static RowFamily,
+        family: &'static RowFamily,
+        primary: &Row,
+    ) -> Result<Self> {
         Ok(Self {
             // A local row is in the primary's partition.
             partition_key: match family.is_remote {
@@ -60,7 +64,7 @@ impl KeysInFamily {
 }
 
 /// Adds the row with these keys to the rows of its kind.
-fn add_row(rows: &mut EntityRows, family: &'static Family, keys: KeysInFamily) -> Result<()> {
+fn add_row(rows: &mut EntityRows, family: &'static RowFamily, keys: KeysInFamily) -> Result<()> {
     let KeysInFamily { partition_key, row_key } = keys;
     match (family.kind, family.is_remote) {
         (FamilyKind::List, true) => {
@@ -81,7 +85,7 @@ fn add_row(rows: &mut EntityRows, family: &'static Family, keys: KeysInFamily) -
 
 /// Writes a key. Takes each part from the property of its field or from the primary's own keys.
 fn write_key(
-    own: &'static Family,
+    own: &'static RowFamily,
     template: &'static Template,
     name: &'static str,
     primary: &Row,
@@ -95,7 +99,7 @@ fn write_key(
 
 /// Appends the unescaped text of a part to a key.
 fn push_part(
-    own: &'static Family,
+    own: &'static RowFamily,
     part: &TemplatePart,
     primary: &Row,
     out: &mut String,

@@ -1,5 +1,5 @@
 //! Defines untyped access paths: the keys that a path builder gathers ([`PathDraft`]) and the finished path
-//! ([`Access`]).
+//! ([`UntypedPath`]).
 
 use std::ops::Bound;
 
@@ -10,15 +10,15 @@ use crate::{
     error::Result,
     filter::BlindValue,
     key::{
-        Family, KeyDraft, PrefixInput, RangeInput, TOKEN_PLACEHOLDER, Template, bucket,
+        KeyDraft, PrefixInput, RangeInput, RowFamily, TOKEN_PLACEHOLDER, Template, bucket,
         encode_ticks_in_form, escape, lower, push_bucket, successor,
     },
 };
 
 /// An untyped path: a row family and the selected keys.
 #[derive(Debug, Clone)]
-pub struct Access {
-    pub(crate) family: Option<&'static Family>,
+pub struct UntypedPath {
+    pub(crate) family: Option<&'static RowFamily>,
     pub(crate) keys: Keys,
     pub(crate) parts: GivenParts,
     pub(crate) fault: Option<KeyFault>,
@@ -49,9 +49,9 @@ pub(crate) struct KeyDrafts {
     row: KeyDraft,
 }
 
-impl Access {
+impl UntypedPath {
     /// Creates the path to the rows that the keys select. `family` is their row family, if it is known.
-    pub(crate) const fn of_keys(family: Option<&'static Family>, keys: Keys) -> Self {
+    pub(crate) const fn of_keys(family: Option<&'static RowFamily>, keys: Keys) -> Self {
         Self { family, keys, parts: GivenParts::None, fault: None, open: None, window: None }
     }
 
@@ -87,7 +87,7 @@ impl Access {
 
     /// Returns the row family that the path leads to: `family`, or else the family of the draft in `open`. Returns
     /// `None` for keys that were made without a path.
-    pub(crate) fn family_of_path(&self) -> Option<&'static Family> {
+    pub(crate) fn family_of_path(&self) -> Option<&'static RowFamily> {
         self.family.or_else(|| self.open.as_deref().map(PathDraft::family))
     }
 
@@ -138,7 +138,7 @@ impl Access {
 /// does not fit, and the verb that receives the path returns its error.
 #[derive(Debug, Clone)]
 pub struct PathDraft {
-    family: &'static Family,
+    family: &'static RowFamily,
     keys: KeyDrafts,
     /// The bounds of the first RowKey part without a value.
     bounds: Option<Bounds>,
@@ -161,7 +161,7 @@ enum Bounds {
 
 impl PathDraft {
     /// Creates a draft for the keys of a row family, with no part given.
-    pub const fn new(family: &'static Family) -> Self {
+    pub const fn new(family: &'static RowFamily) -> Self {
         let keys = KeyDrafts {
             partition: KeyDraft::new(&family.partition),
             row: KeyDraft::new(&family.row),
@@ -170,7 +170,7 @@ impl PathDraft {
     }
 
     /// Returns the row family of the keys.
-    pub const fn family(&self) -> &'static Family {
+    pub const fn family(&self) -> &'static RowFamily {
         self.family
     }
 
@@ -181,7 +181,7 @@ impl PathDraft {
     /// Returns the template that part number `part` belongs to, and the part's index in that
     /// template.
     fn template_of_part(&self, part: usize) -> (&'static Template, usize) {
-        let family: &'static Family = self.family;
+        let family: &'static RowFamily = self.family;
         match part.checked_sub(self.partition_parts()) {
             None => (&family.partition, part),
             Some(part) => (&family.row, part),
@@ -216,7 +216,7 @@ impl PathDraft {
     /// Fixes a part to a value. Parts are counted from 0, starting with the PartitionKey. Keeps an error of `encode`
     /// for the verb.
     #[must_use]
-    pub fn set_part(
+    pub fn encode_part_at(
         mut self,
         part: usize,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
@@ -272,7 +272,7 @@ impl PathDraft {
         value: &T,
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.set_part(part, |out| encode(value, out))
+        self.encode_part_at(part, |out| encode(value, out))
     }
 
     /// Sets key part number `part` to the value that the caller gave to a step of the path, such as `"Sales"` in
@@ -284,7 +284,7 @@ impl PathDraft {
         value: impl Input<T>,
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.set_part(part, |out| value.encode_input(encode, out))
+        self.encode_part_at(part, |out| value.encode_input(encode, out))
     }
 
     /// Fixes a part in the form `{f:06}` to the argument of a path step.
@@ -308,7 +308,7 @@ impl PathDraft {
         width: usize,
         encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.set_part(part, |out| encode(value, width, out))
+        self.encode_part_at(part, |out| encode(value, width, out))
     }
 
     /// Fixes a part in a date form.
@@ -319,13 +319,13 @@ impl PathDraft {
         ticks: Result<Ticks, InvalidValue>,
         form: &str,
     ) -> Self {
-        self.set_part(part, |out| encode_ticks_in_form(ticks?, form, out))
+        self.encode_part_at(part, |out| encode_ticks_in_form(ticks?, form, out))
     }
 
     /// Fixes a part in the form `{f:lower}`.
     #[must_use]
     pub fn set_lowercase_part(self, part: usize, text: &str) -> Self {
-        self.set_part(part, |out| {
+        self.encode_part_at(part, |out| {
             lower(text, out);
             Ok(())
         })
@@ -341,7 +341,7 @@ impl PathDraft {
         count: u32,
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.set_part(part, |out| {
+        self.encode_part_at(part, |out| {
             let mut text = String::new();
             encode(value, &mut text)?;
             push_bucket(bucket(&text, count), count, out);
@@ -352,7 +352,7 @@ impl PathDraft {
     /// Fixes a part in the form `{f:bucket(n)}` to bucket `number`, which is below `count`.
     #[must_use]
     pub fn set_bucket_number_part(self, part: usize, number: u32, count: u32) -> Self {
-        self.set_part(part, |out| {
+        self.encode_part_at(part, |out| {
             push_bucket(number, count, out);
             Ok(())
         })
@@ -370,7 +370,7 @@ impl PathDraft {
                 self.fault.get_or_insert_with(|| KeyFault::new(field, invalid.redacted()));
             }
         }
-        self.set_part(part, |out| {
+        self.encode_part_at(part, |out| {
             out.push_str(TOKEN_PLACEHOLDER);
             Ok(())
         })
@@ -546,7 +546,7 @@ impl PathDraft {
         self.keys.row.clone().into_prefix()
     }
 
-    pub(super) fn into_access(mut self) -> Access {
+    pub(super) fn into_access(mut self) -> UntypedPath {
         let open = (!self.secrets.is_empty()).then(|| Box::new(self.clone()));
         let is_row_given = self.bounds.is_none() && self.keys.row.is_complete();
         let parts = match (self.keys.partition.is_complete(), is_row_given) {
@@ -570,7 +570,7 @@ impl PathDraft {
         let partition = Some(self.keys.partition.into_prefix());
         // Its parts are escaped and contain no character that the service forbids.
         let keys = Keys { partition, rows, fault: None };
-        Access {
+        UntypedPath {
             family: Some(self.family),
             keys,
             parts,

@@ -3,7 +3,7 @@
 use super::{EntityRows, FromRow, Recognition, Schema, TableEntity};
 use crate::{
     error::{BoxError, Error, ErrorKind, Result},
-    key::{Family, FamilyKind},
+    key::{FamilyKind, RowFamily},
     row::Row,
 };
 
@@ -101,9 +101,9 @@ pub fn owner_of_older<Old: TableEntity>(
 
 /// Finds the row family `name` of primaries or copies in `schema`. Returns `None` if the version of `schema` is
 /// not `version`.
-fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
-    let families: &'static [Family] = schema.families;
-    let same = |family: &&Family| family.is_primary_or_copy() && family.name == name;
+fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static RowFamily> {
+    let families: &'static [RowFamily] = schema.families;
+    let same = |family: &&RowFamily| family.is_primary_or_copy() && family.name == name;
     (schema.version == version).then(|| families.iter().find(same)).flatten()
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn read_other_version<E: TableEntity, T: FromRow>(
 }
 
 /// Reads the entity from a row of `family`, whatever the row's version.
-pub(crate) fn read_any_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<E> {
+pub(crate) fn read_any_version<E: TableEntity>(row: &Row, family: &'static RowFamily) -> Result<E> {
     let Some(version) = other_version(E::SCHEMA, row, family)? else {
         return E::from_copy(row, family);
     };
@@ -141,7 +141,7 @@ pub(crate) fn read_any_version<E: TableEntity>(row: &Row, family: &'static Famil
 /// Fails with `is_unrecognized_entity` for an unknown version, and with `is_decode` if the row does not fit.
 pub fn rows_of_any_version<E: TableEntity>(
     row: &Row,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<EntityRows> {
     let Some(version) = other_version(E::SCHEMA, row, family)? else {
         return rows_stored_for::<E>(row, family);
@@ -151,7 +151,7 @@ pub fn rows_of_any_version<E: TableEntity>(
 }
 
 /// Returns every row of the entity in a row of the current version.
-fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static Family) -> Result<EntityRows> {
+fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static RowFamily) -> Result<EntityRows> {
     let entity = E::from_copy(row, family)?;
     match family.kind {
         FamilyKind::Primary => {
@@ -169,7 +169,10 @@ fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static Family) -> Result
 /// # Errors
 ///
 /// Fails with `is_unrecognized_entity` for an unknown version, and with `is_decode` if the row does not fit.
-pub fn primary_in_current_form<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Row> {
+pub fn primary_in_current_form<E: TableEntity>(
+    row: &Row,
+    family: &'static RowFamily,
+) -> Result<Row> {
     read_any_version::<E>(row, family)?.to_row()
 }
 
@@ -181,7 +184,7 @@ pub fn primary_in_current_form<E: TableEntity>(row: &Row, family: &'static Famil
 /// Fails with `is_decode` if the copy does not fit its version.
 pub fn owner_in_any_version<E: TableEntity>(
     copy: &Row,
-    family: &'static Family,
+    family: &'static RowFamily,
     version: u32,
 ) -> Result<Option<(String, String)>> {
     if version == E::SCHEMA.version {
@@ -195,7 +198,7 @@ pub fn owner_in_any_version<E: TableEntity>(
 fn other_version(
     schema: &'static Schema,
     row: &Row,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<Option<u32>> {
     Ok(match schema.recognize_as(row, family)? {
         Recognition::Version(version) => Some(version),

@@ -6,7 +6,7 @@
 //! Literals that differ at the start of a key, as most do, end the walk at once.
 
 use super::{
-    Family, Form, Segment, Template, TemplatePart,
+    Form, RowFamily, Segment, Template, TemplatePart,
     date::{DatePiece, next_date_piece},
 };
 use crate::limits::is_forbidden_in_key;
@@ -17,7 +17,7 @@ const STEPS: u32 = 4000;
 
 /// Returns whether a row of `a` and a row of `b` can have the same address: equal table,
 /// PartitionKey and RowKey. `false` is a proof; `true` can be wrong.
-pub const fn families_may_collide(a: &Family, b: &Family) -> bool {
+pub const fn families_may_collide(a: &RowFamily, b: &RowFamily) -> bool {
     may_tables_be_equal(a.table, b.table)
         && templates_may_collide(&a.row, &b.row)
         && templates_may_collide(&a.partition, &b.partition)

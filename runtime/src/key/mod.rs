@@ -40,8 +40,8 @@ pub use successor::successor;
 pub(crate) use successor::text_successor;
 pub(crate) use template::table_given_primary_table;
 pub use template::{
-    DecodeText, EncodeValue, Family, FamilyKind, Form, LeftOutStruct, PartCodec, Segment, Template,
-    TemplatePart,
+    DecodeText, EncodeValue, FamilyKind, Form, LeftOutStruct, PartCodec, RowFamily, Segment,
+    Template, TemplatePart,
 };
 pub use text::lower;
 pub(crate) use token::{TOKEN_PLACEHOLDER, equals_with_tokens};

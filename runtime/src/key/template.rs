@@ -27,7 +27,7 @@ pub enum Form {
 impl Form {
     /// Returns whether a part of this form can restore its field. A date form does so only if it is
     /// as fine as the field ([`Resolution::covers`](super::Resolution::covers));
-    /// [`Family::in_keys`] lists the properties that a row family's keys do restore.
+    /// [`RowFamily::in_keys`] lists the properties that a row family's keys do restore.
     pub const fn is_reversible(&self) -> bool {
         matches!(self, Self::Plain | Self::Width(_) | Self::Descending | Self::Date(_))
     }
@@ -128,7 +128,7 @@ pub struct LeftOutStruct {
 /// A row family: one kind of row that an entity is stored as, with the templates of its keys and
 /// the properties it holds.
 #[derive(Debug, Clone, Copy)]
-pub struct Family {
+pub struct RowFamily {
     /// `Primary`, or the name of the index.
     pub name: &'static str,
     /// Index among the entity's row families. The primary is 0.
@@ -183,7 +183,7 @@ pub(crate) fn table_given_primary_table<'t>(
     }
 }
 
-impl Family {
+impl RowFamily {
     /// Returns the table that holds the row family's rows if their primaries are in `primary_table`.
     pub(crate) fn table_given_primary_table<'t>(&self, primary_table: &'t str) -> Cow<'t, str> {
         table_given_primary_table(self.table, primary_table)

@@ -3,7 +3,7 @@
 
 use super::{
     keys::OldAndNewEntity,
-    needs::{EntityTypeChanges, Needs, UPGRADE},
+    needs::{EntityTypeChanges, RequiredWork, UPGRADE},
     shape::{BlobFieldShape, EntityShape},
 };
 
@@ -16,7 +16,7 @@ pub(super) fn compare_blobs(versions: OldAndNewEntity<'_>, changes: &mut EntityT
             compare_blob(was, is, changes);
         } else if new.has_property_or_key_field(&was.name) {
             changes.push(
-                Needs::Migration,
+                RequiredWork::Migration,
                 format!("field `{}` is a property of the row, no longer a blob", was.name),
                 "rows hold where the blob is, not its bytes: declare the field under another name, read \
                  the bytes with `table.blob(..).bytes()` while the earlier field is still declared, and \
@@ -26,7 +26,7 @@ pub(super) fn compare_blobs(versions: OldAndNewEntity<'_>, changes: &mut EntityT
             report_blob_rename(was, come.remove(at), changes);
         } else {
             changes.push(
-                Needs::Migration,
+                RequiredWork::Migration,
                 format!("blob `{}` is gone", was.name),
                 "rows keep its properties and the store keeps its bytes: set the field to `None` in every \
                  row with `bulk().update_all(..)` of the earlier program, which removes the blobs; or run \
@@ -47,7 +47,7 @@ fn is_renamed(old: &EntityShape, was: &BlobFieldShape, is: &BlobFieldShape) -> b
 
 fn report_blob_rename(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut EntityTypeChanges) {
     changes.push(
-        Needs::Version,
+        RequiredWork::Version,
         format!("blob `{}` is gone and `{}` is new: a renamed field", was.name, is.name),
         format!(
             "keep the stored name with `#[table(rename = \"{}\")]`, which needs nothing else; or {UPGRADE}",
@@ -60,14 +60,14 @@ fn report_added_blob(old: &EntityShape, is: &BlobFieldShape, changes: &mut Entit
     let is_taken = |name: &str| old.has_property(name) || old.find_slot(name).is_some();
     if let Some(taken) = is.others.iter().find(|other| is_taken(other)) {
         changes.push(
-            Needs::Version,
+            RequiredWork::Version,
             format!("property `{taken}` of the row now describes blob `{}`", is.name),
             format!("stored values have another meaning: {UPGRADE}"),
         );
     }
     if old.has_property_or_key_field(&is.name) || old.find_slot(&is.name).is_some() {
         changes.push(
-            Needs::Version,
+            RequiredWork::Version,
             format!("property `{}` of the row is now a blob", is.name),
             format!(
                 "stored values are not the name of a blob: {UPGRADE}; its `upgrade` makes a `Blob::new(..)` \
@@ -76,13 +76,13 @@ fn report_added_blob(old: &EntityShape, is: &BlobFieldShape, changes: &mut Entit
         );
     } else if is.is_optional {
         changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             format!("blob `{}` is new", is.name),
             "rows without it are read; give the client a store with `Client::builder().blobs(..)`",
         );
     } else {
         changes.push(
-            Needs::Version,
+            RequiredWork::Version,
             format!("blob `{}` is new", is.name),
             format!("rows without it cannot be read: make the field an `Option`; or {UPGRADE}"),
         );
@@ -99,7 +99,7 @@ fn compare_blob(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut EntityT
         // The property of the key is the last one, and only encrypted blobs have it.
         if is.others.starts_with(&was.others) {
             return changes.push(
-                Needs::Migration,
+                RequiredWork::Migration,
                 format!("blob `{name}` is now encrypted"),
                 "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, which encrypts its blobs, \
                  then go back to `Reject`",
@@ -107,14 +107,14 @@ fn compare_blob(was: &BlobFieldShape, is: &BlobFieldShape, changes: &mut EntityT
         }
         if was.others.starts_with(&is.others) {
             return changes.push(
-                Needs::Migration,
+                RequiredWork::Migration,
                 format!("blob `{name}` is no longer encrypted"),
                 "declare the field under another name, read the bytes with `table.blob(..).bytes()` while \
                  the earlier field is still declared, and write a `Blob::new(..)` of them",
             );
         }
         changes.push(
-            Needs::Version,
+            RequiredWork::Version,
             format!(
                 "the properties beside blob `{name}` were `{}` and are `{}`",
                 was.others.join("`, `"),

@@ -4,7 +4,7 @@
 use super::{
     blobs,
     keys::{KeyChange, OldAndNewEntity, primary_rows},
-    needs::{EntityTypeChanges, LayoutChange, Needs, REENCRYPT, UPGRADE},
+    needs::{EntityTypeChanges, LayoutChange, REENCRYPT, RequiredWork, UPGRADE},
     properties, rows, series,
     shape::EntityShape,
     tables,
@@ -49,7 +49,7 @@ pub(super) fn compare_layouts(old: &[EntityShape], new: &[EntityShape]) -> Vec<L
                     "create its table with `create_if_not_exists()` if no other type has made `{}`",
                     newest.table
                 );
-                changes.push(Needs::Nothing, "the type is new", create);
+                changes.push(RequiredWork::Nothing, "the type is new", create);
             }
         }
         list.extend(changes.into_layout_changes());
@@ -72,7 +72,7 @@ fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut EntityTypeChange
     let Some(was) = was.first() else { return };
     let earlier = &was.entity_type;
     changes.push(
-        Needs::Migration,
+        RequiredWork::Migration,
         format!("type `{earlier}` is now called `{name}`"),
         format!(
             "stored rows hold the earlier name: keep it with `entity_type = \"{earlier}\"`, which \
@@ -95,7 +95,7 @@ fn removed_type(was: &[&EntityShape]) -> Vec<LayoutChange> {
          refuse rows that are left",
         newest.table
     );
-    changes.push(Needs::Migration, "the type is gone", how);
+    changes.push(RequiredWork::Migration, "the type is gone", how);
     changes.into_layout_changes()
 }
 
@@ -110,7 +110,7 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
     let mut changes = EntityTypeChanges::empty_for_type(name.to_owned());
     if is.version < was.version {
         changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("version {} is gone, version {} is the newest", was.version, is.version),
             "rows of the later version cannot be read: go back only when none is stored",
         );
@@ -121,7 +121,7 @@ fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<L
     for was in old.iter().skip(1) {
         if was.version < is.version && !new.iter().any(|is| is.version == was.version) {
             changes.push(
-                Needs::Migration,
+                RequiredWork::Migration,
                 format!("version {} is no longer read", was.version),
                 "before it goes, run `table.upgrade_all()` of the earlier program until it finds no \
                  row",
@@ -148,7 +148,7 @@ fn report_raised_version(
              implement `UpgradeFrom`",
             was.version
         );
-        return changes.push(Needs::Version, what, how);
+        return changes.push(RequiredWork::Version, what, how);
     }
     let versions = OldAndNewEntity { old: was, new: is };
     // Reads of the new version look for rows of the earlier one in its own table.
@@ -157,14 +157,14 @@ fn report_raised_version(
         && versions.compare_key_templates(&old.partition, &new.partition) == KeyChange::Other
     {
         return changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("{what} and its PartitionKey is `{}`", new.partition.template),
             "a version cannot move rows to other partitions: declare another type, and write a new \
              row for each old one with `bulk().insert_all(..)`",
         );
     }
     changes.push(
-        Needs::Nothing,
+        RequiredWork::Nothing,
         what,
         format!(
             "rows of version {} are read through `upgrade_from`: deploy programs that know both, then \
@@ -197,7 +197,7 @@ fn report_properties_encrypted_by_version(
     let how = "if the upgrade fills it from a plain value, rows of the earlier version are refused: give \
                the client `PlaintextPolicy::Allow`, run `table.upgrade_all()` until it is complete, then go \
                back to `Reject`";
-    changes.push(Needs::Migration, what, how);
+    changes.push(RequiredWork::Migration, what, how);
 }
 
 /// Reports an entity of one row that is wide now, or the other way round.
@@ -212,7 +212,7 @@ fn report_other_width(
         parts => format!("wide, of {parts} rows"),
     };
     changes.push(
-        Needs::Migration,
+        RequiredWork::Migration,
         format!("{before}an entity was {} and is {}", rows(was), rows(is)),
         "stored rows have other keys, and no version reads across: give the new shape another \
          `entity_type`, write a new entity for each old one with `bulk().insert_all(..)` from a query of \
@@ -231,7 +231,7 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
     tables::compare_tables(versions, &mut changes);
     if old.parts != new.parts {
         changes.push(
-            Needs::Version,
+            RequiredWork::Version,
             format!("an entity is {} rows, not {}", new.parts, old.parts),
             format!("stored entities would be taken for torn ones: {UPGRADE}"),
         );
@@ -248,16 +248,16 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
         );
         let how = "stored rows would not be recognised: keep the discriminator, or read all rows \
                    with `client.dynamic(..)` and write them again";
-        changes.push(Needs::Migration, what, how);
+        changes.push(RequiredWork::Migration, what, how);
     }
     match (old.is_sealed, new.is_sealed) {
         (false, true) => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             "rows are now sealed",
             format!("rows without a seal are refused: {REENCRYPT}"),
         ),
         (true, false) => changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             "rows are no longer sealed",
             "seals that are stored are ignored, and go with the next write of their row; deploy all \
              readers before the first writer: programs of the earlier layout refuse rows without a seal",
@@ -267,13 +267,13 @@ fn compare_version(versions: OldAndNewEntity<'_>) -> Vec<LayoutChange> {
     match (&old.expires, &new.expires) {
         (Some(old), Some(new)) if old == new => {}
         (_, Some(property)) => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("rows now expire by `{property}`"),
             "rows that are stored are hidden once their time has passed; run \
              `table.mark_expiring()` once, so that workers find them",
         ),
         (Some(_), None) => changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             "rows no longer expire",
             "rows whose time has passed, and that no worker has deleted yet, are read again",
         ),

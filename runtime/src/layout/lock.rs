@@ -128,7 +128,7 @@ impl Layout {
     /// Returns what has changed since an earlier layout, and what each change needs.
     ///
     /// ```
-    /// use entable::{layout::{Layout, Needs}, prelude::*};
+    /// use entable::{layout::{Layout, RequiredWork}, prelude::*};
     ///
     /// #[derive(TableEntity)]
     /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
@@ -149,7 +149,7 @@ impl Layout {
     /// .parse()?;
     /// let changes = entable::layout![Employee].changes_since(&earlier);
     /// assert_eq!(changes.len(), 1);
-    /// assert_eq!(changes[0].needs, Needs::Rebuild);
+    /// assert_eq!(changes[0].needs, RequiredWork::Rebuild);
     /// assert!(changes[0].how.contains("table.rebuild(Employee::by_email())"));
     /// # Ok::<(), Error>(())
     /// ```

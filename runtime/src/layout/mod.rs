@@ -21,5 +21,5 @@ mod lock;
 mod describe;
 
 pub use lock::Layout;
-pub use needs::{LayoutChange, Needs};
+pub use needs::{LayoutChange, RequiredWork};
 pub use pattern_changes::PatternChange;

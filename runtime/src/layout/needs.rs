@@ -13,7 +13,7 @@ pub(super) const REENCRYPT: &str =
 /// Work that a change of the layout requires on the rows that are stored already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Needs {
+pub enum RequiredWork {
     /// Stored rows stay as they are: the change is compatible.
     Nothing,
     /// Stored rows are read by the earlier struct: the type needs a new `version` with `upgrade_from`.
@@ -24,7 +24,7 @@ pub enum Needs {
     Migration,
 }
 
-impl fmt::Display for Needs {
+impl fmt::Display for RequiredWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Nothing => "compatible",
@@ -44,7 +44,7 @@ pub struct LayoutChange {
     /// The difference.
     pub what: String,
     /// The work on stored rows.
-    pub needs: Needs,
+    pub needs: RequiredWork,
     /// The steps, with the calls to make.
     pub how: String,
 }
@@ -69,7 +69,12 @@ impl EntityTypeChanges {
         Self { entity, list: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, needs: Needs, what: impl Into<String>, how: impl Into<String>) {
+    pub(super) fn push(
+        &mut self,
+        needs: RequiredWork,
+        what: impl Into<String>,
+        how: impl Into<String>,
+    ) {
         let (what, how) = (what.into(), how.into());
         self.list.push(LayoutChange { entity: self.entity.clone(), what, needs, how });
     }
@@ -84,13 +89,13 @@ impl EntityTypeChanges {
     ) {
         match may_be_absent {
             true => self.push(
-                Needs::Nothing,
+                RequiredWork::Nothing,
                 format!("{field} may be absent"),
                 "deploy all readers before the first writer: programs of the earlier layout cannot read \
                  rows without it",
             ),
             false => self.push(
-                Needs::Version,
+                RequiredWork::Version,
                 format!("{field} may no longer be absent"),
                 format!("rows without it cannot be read: {how_to_keep}"),
             ),

@@ -2,7 +2,7 @@
 
 use super::{
     keys::OldAndNewEntity,
-    needs::{EntityTypeChanges, Needs, REENCRYPT, UPGRADE},
+    needs::{EntityTypeChanges, REENCRYPT, RequiredWork, UPGRADE},
     shape::{PropertyEncryptionShape, PropertyShape},
     types::{GREATEST_IN_KEY, GREATEST_IN_PROPERTY, TypeChange, compare_types, variants_gone},
 };
@@ -55,7 +55,7 @@ fn report_property_rename(
 ) {
     let (was, is) = (&was.name, &is.name);
     changes.push(
-        Needs::Version,
+        RequiredWork::Version,
         format!("property `{was}` is gone and `{is}` of the same type is new: a renamed field"),
         format!(
             "keep the stored name with `#[table(rename = \"{was}\")]`, which needs nothing else; or {UPGRADE}"
@@ -71,7 +71,7 @@ fn report_removed_property(was: &PropertyShape, changes: &mut EntityTypeChanges)
              rows without it"
         }
     };
-    changes.push(Needs::Nothing, format!("property `{}` is gone", was.name), how);
+    changes.push(RequiredWork::Nothing, format!("property `{}` is gone", was.name), how);
 }
 
 fn report_added_property(
@@ -88,15 +88,15 @@ fn report_added_property(
     if !is.may_be_absent() && !is_in_new_struct {
         let how = "rows without it cannot be read: give the field `#[table(default)]` or make it an \
                    `Option`; or raise `version` with `upgrade_from`, and run `table.upgrade_all()`";
-        changes.push(Needs::Version, what, how);
+        changes.push(RequiredWork::Version, what, how);
     } else if is.hides_absence() {
-        changes.push(Needs::Migration, what, REENCRYPT);
+        changes.push(RequiredWork::Migration, what, REENCRYPT);
     } else if is.has_default && is.encryption.is_none() {
         let how = "rows without it are read with the default; a filter finds them only after they are \
                    written again";
-        changes.push(Needs::Nothing, what, how);
+        changes.push(RequiredWork::Nothing, what, how);
     } else {
-        changes.push(Needs::Nothing, what, "rows without it are read");
+        changes.push(RequiredWork::Nothing, what, "rows without it are read");
     }
 }
 
@@ -115,18 +115,18 @@ fn compare_key_fields(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeCha
             // Keys that are written in another way are compared with the keys.
             _ if versions.has_other_primary_keys() => {}
             TypeChange::Unreadable => changes.push(
-                Needs::Version,
+                RequiredWork::Version,
                 what,
                 format!("stored keys with other values cannot be read: {UPGRADE}"),
             ),
             TypeChange::OtherStoredType if old.has_copies() => changes.push(
-                Needs::Rebuild,
+                RequiredWork::Rebuild,
                 what,
                 "keys stay as they are, but copies store the field as the earlier type, and filters compare \
                  only values of the new one: deploy all writers, then run `table.rebuild(..)` of each index",
             ),
             TypeChange::Wider | TypeChange::OtherStoredType => changes.push(
-                Needs::Nothing,
+                RequiredWork::Nothing,
                 what,
                 "keys stay as they are; deploy all readers before the first writer",
             ),
@@ -143,7 +143,7 @@ pub(super) fn compare_property(
     compare_type_of_property(was, is, changes);
     if was.part != is.part {
         changes.push(
-            Needs::Version,
+            RequiredWork::Version,
             format!("property `{name}` is in part {}, not in part {}", is.part, was.part),
             format!("stored values would not be found: {UPGRADE}"),
         );
@@ -163,7 +163,7 @@ pub(super) fn compare_property(
         _ => {
             if (was.is_optional, was.has_default) != (is.is_optional, is.has_default) {
                 let what = format!("property `{name}` is read in another way where it is absent");
-                changes.push(Needs::Nothing, what, "stored rows are read as before");
+                changes.push(RequiredWork::Nothing, what, "stored rows are read as before");
             }
         }
     }
@@ -182,13 +182,13 @@ fn compare_type_of_property(
     match compare_types(&was.stored_type, &is.stored_type, GREATEST_IN_PROPERTY) {
         TypeChange::Equal => {}
         TypeChange::Wider => changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             what,
             "stored values are read; deploy all readers before the first writer: programs of the earlier \
              layout cannot read all new values",
         ),
         TypeChange::OtherStoredType if is_compared => changes.push(
-            Needs::Version,
+            RequiredWork::Version,
             what,
             format!(
                 "stored values are read as the wider type, but filters compare only values of the new one \
@@ -197,7 +197,7 @@ fn compare_type_of_property(
             ),
         ),
         TypeChange::OtherStoredType => changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             what,
             "stored values are read as the wider type; deploy all readers before the first writer",
         ),
@@ -205,12 +205,12 @@ fn compare_type_of_property(
             let gone = variants_gone(&was.stored_type, &is.stored_type).unwrap_or_default();
             match gone.is_empty() {
                 true => changes.push(
-                    Needs::Version,
+                    RequiredWork::Version,
                     what,
                     format!("stored values cannot be read: {UPGRADE}"),
                 ),
                 false => changes.push(
-                    Needs::Version,
+                    RequiredWork::Version,
                     format!("the enum of property `{name}` has no `{}` any more", gone.join("`, `")),
                     format!("stored values of it cannot be read: keep it; or {UPGRADE}"),
                 ),
@@ -229,20 +229,20 @@ fn compare_encryption(
         (None, None) => return,
         (None, Some(_)) => {
             let what = format!("property `{name}` is now encrypted");
-            return changes.push(Needs::Migration, what, REENCRYPT);
+            return changes.push(RequiredWork::Migration, what, REENCRYPT);
         }
         (Some(_), None) => {
             let what = format!("property `{name}` is no longer encrypted");
             let how = "stored values stay encrypted, also when they are written back: raise \
                        `version` with `upgrade_from`, run `table.upgrade_all()` and keep the keys";
-            return changes.push(Needs::Migration, what, how);
+            return changes.push(RequiredWork::Migration, what, how);
         }
         (Some(was), Some(is)) => (was, is),
     };
     if was.pad != is.pad {
         let what = format!("values of `{name}` are padded to {} bytes, not {}", is.pad, was.pad);
         let how = "stored values are read; `table.reencrypt()` pads them";
-        changes.push(Needs::Nothing, what, how);
+        changes.push(RequiredWork::Nothing, what, how);
     }
     if was.hides_none != is.hides_none {
         let what = match is.hides_none {
@@ -250,9 +250,9 @@ fn compare_encryption(
             false => format!("absent values of `{name}` are no longer hidden"),
         };
         match is.hides_none {
-            true => changes.push(Needs::Migration, what, REENCRYPT),
+            true => changes.push(RequiredWork::Migration, what, REENCRYPT),
             false => changes.push(
-                Needs::Nothing,
+                RequiredWork::Nothing,
                 what,
                 "stored rows are read as before; deploy all readers before the first writer: programs of \
                  the earlier layout refuse rows without a hidden absence",
@@ -262,12 +262,12 @@ fn compare_encryption(
     if was.blind != is.blind {
         match &is.blind {
             Some((token, chars)) => changes.push(
-                Needs::Migration,
+                RequiredWork::Migration,
                 format!("the blind token of `{name}` is `{token}` of {chars} characters"),
                 "filters do not find rows with another token or none: run `table.reencrypt()`",
             ),
             None => changes.push(
-                Needs::Nothing,
+                RequiredWork::Nothing,
                 format!("`{name}` has no blind token any more"),
                 "stored tokens stay until `table.reencrypt()`",
             ),

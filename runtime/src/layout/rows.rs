@@ -3,7 +3,7 @@
 
 use super::{
     keys::{KeyChange, OldAndNewEntity, primary_rows},
-    needs::{EntityTypeChanges, Needs, UPGRADE},
+    needs::{EntityTypeChanges, RequiredWork, UPGRADE},
     shape::{EntityShape, RowsShape, TemplatePiece, split_template},
 };
 use crate::key::FamilyKind;
@@ -58,7 +58,7 @@ fn compare_primary(
             KeyChange::Equal => {}
             // Keys hold values without names; only copies store key fields as properties.
             KeyChange::Renamed(_) if !versions.old.has_copies() => {
-                changes.push(Needs::Nothing, what, "keys stay as they are");
+                changes.push(RequiredWork::Nothing, what, "keys stay as they are");
             }
             KeyChange::Renamed(names) => {
                 let names: Vec<String> = names
@@ -71,17 +71,17 @@ fn compare_primary(
                      `table.upgrade_all()`",
                     names.join(" and ")
                 );
-                changes.push(Needs::Version, what, how);
+                changes.push(RequiredWork::Version, what, how);
             }
             KeyChange::Other if key == "RowKey" => changes.push(
-                Needs::Version,
+                RequiredWork::Version,
                 what,
                 format!(
                     "stored rows would not be found: {UPGRADE}, which moves each row within its partition"
                 ),
             ),
             KeyChange::Other => changes.push(
-                Needs::Migration,
+                RequiredWork::Migration,
                 what,
                 "stored rows stay in their partitions, where nobody looks for them: declare the new \
                  keys as another type, and write a new row for each old one with \
@@ -168,13 +168,13 @@ fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut Enti
              work, and only then end its workers; then {delete}",
             rows_kind(was)
         );
-        changes.push(Needs::Migration, what, how);
+        changes.push(RequiredWork::Migration, what, how);
     } else {
         let how = format!(
             "deploy readers, then writers: programs of the earlier layout keep writing its rows; \
              then {delete}"
         );
-        changes.push(Needs::Rebuild, what, how);
+        changes.push(RequiredWork::Rebuild, what, how);
     }
 }
 
@@ -188,7 +188,7 @@ fn report_added_rows(entity: &EntityShape, is: &RowsShape, changes: &mut EntityT
         "{workers}, {}{duplicates}; readers may use it when that has finished",
         rebuild_step(entity, is)
     );
-    changes.push(Needs::Rebuild, format!("{} is new", rows_noun(is)), how);
+    changes.push(RequiredWork::Rebuild, format!("{} is new", rows_noun(is)), how);
 }
 
 fn report_rows_rename(
@@ -199,7 +199,11 @@ fn report_rows_rename(
 ) {
     let what = format!("{} is now called `{}`", rows_noun(was), is.name);
     if was.kind == FamilyKind::List && !was.is_remote {
-        return changes.push(Needs::Nothing, what, "the rows of a local list do not name it");
+        return changes.push(
+            RequiredWork::Nothing,
+            what,
+            "the rows of a local list do not name it",
+        );
     }
     let first = match was.is_remote {
         true => {
@@ -212,7 +216,11 @@ fn report_rows_rename(
         deletion_step(old, was),
         rebuild_step(old, is)
     );
-    changes.push(if was.is_remote { Needs::Migration } else { Needs::Rebuild }, what, how);
+    changes.push(
+        if was.is_remote { RequiredWork::Migration } else { RequiredWork::Rebuild },
+        what,
+        how,
+    );
 }
 
 fn compare_derived(
@@ -237,7 +245,7 @@ fn compare_derived(
             false => "",
         };
         let how = format!("{first}{}, then {}", rebuild_step(new, is), deletion_step(old, was));
-        let needs = if was.is_remote { Needs::Migration } else { Needs::Rebuild };
+        let needs = if was.is_remote { RequiredWork::Migration } else { RequiredWork::Rebuild };
         // All rows are rewritten in the other place, whatever else has changed.
         return changes.push(needs, what, how);
     }
@@ -252,12 +260,12 @@ fn compare_derived(
              `table.check().repair()`",
             rebuild_step(new, is)
         );
-        changes.push(Needs::Rebuild, what, how);
+        changes.push(RequiredWork::Rebuild, what, how);
     }
     if was.left_out != is.left_out {
         let what = format!("copies of {name} hold other fields");
         let how = format!("deploy all writers, {}", rebuild_step(new, is));
-        changes.push(Needs::Rebuild, what, how);
+        changes.push(RequiredWork::Rebuild, what, how);
     }
     compare_flags(versions, was, is, changes);
 }
@@ -271,7 +279,7 @@ fn compare_flags(
     let name = rows_noun(was);
     match (was.is_unique, is.is_unique) {
         (false, true) if is.is_remote => changes.push(
-            Needs::Rebuild,
+            RequiredWork::Rebuild,
             format!("{name} is now unique"),
             format!(
                 "deploy all writers, {}; the poison table names entities that have one value",
@@ -279,19 +287,19 @@ fn compare_flags(
             ),
         ),
         (false, true) => changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             format!("{name} is now unique"),
             "rows stay as they are; `table.check()` reports entities that have one value as \
              `Contested`",
         ),
         (true, false) if was.is_remote => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("{name} is no longer unique"),
             "run a worker of the earlier program until `client.outbox_status()` has no open work: it \
              settles claims and reservations",
         ),
         (true, false) => changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             format!("{name} is no longer unique"),
             "rows stay as they are; a taken key is a conflict",
         ),
@@ -308,6 +316,6 @@ fn compare_flags(
                 .to_owned(),
             false => format!("deploy all writers, {}", rebuild_step(versions.new, is)),
         };
-        changes.push(Needs::Rebuild, what, how);
+        changes.push(RequiredWork::Rebuild, what, how);
     }
 }

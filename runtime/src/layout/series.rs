@@ -3,7 +3,7 @@
 
 use super::{
     keys::OldAndNewEntity,
-    needs::{EntityTypeChanges, Needs, REENCRYPT, UPGRADE},
+    needs::{EntityTypeChanges, REENCRYPT, RequiredWork, UPGRADE},
     properties::compare_property,
     shape::{EntityShape, PropertyShape, SeriesShape, SlotOrPiece},
 };
@@ -19,7 +19,7 @@ pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut En
         match new.find_series(was) {
             Some(is) => compare_series(versions, was, is, changes),
             None => changes.push(
-                Needs::Version,
+                RequiredWork::Version,
                 format!(
                     "{} is gone, {} properties from `{}`",
                     series_noun(was),
@@ -56,11 +56,11 @@ fn report_property_as_slot(
         format!("property `{}` is now {kind} {} of {}", was.name, at + 1, series_noun(series));
     if series.is_split {
         let how = format!("rows without the other pieces cannot be read: {UPGRADE}");
-        return changes.push(Needs::Version, what, how);
+        return changes.push(RequiredWork::Version, what, how);
     }
     let part = series.part_of_slot(*at);
     let is = PropertyShape { name: was.name.clone(), part, ..series.first.clone() };
-    changes.push(Needs::Nothing, what, "stored values are read as those of the slot");
+    changes.push(RequiredWork::Nothing, what, "stored values are read as those of the slot");
     compare_property(was, &is, changes);
 }
 
@@ -72,14 +72,14 @@ fn report_added_series(old: &EntityShape, is: &SeriesShape, changes: &mut Entity
         let how = format!(
             "rows without all pieces cannot be read: make the field an `Option`; or {UPGRADE}"
         );
-        changes.push(Needs::Version, what, how);
+        changes.push(RequiredWork::Version, what, how);
     } else if has_pieces {
         let how = format!("stored rows hold other values under its names: {UPGRADE}");
-        changes.push(Needs::Version, what, how);
+        changes.push(RequiredWork::Version, what, how);
     } else if is.first.hides_absence() {
-        changes.push(Needs::Migration, what, REENCRYPT);
+        changes.push(RequiredWork::Migration, what, REENCRYPT);
     } else {
-        changes.push(Needs::Nothing, what, "rows without it are read");
+        changes.push(RequiredWork::Nothing, what, "rows without it are read");
     }
 }
 
@@ -95,14 +95,14 @@ fn compare_series(
             format!("{name} is stored from `{}` on, not from `{}`", is.first.name, was.first.name);
         // Stored slots have other names or another meaning, so no further difference counts.
         return changes.push(
-            Needs::Version,
+            RequiredWork::Version,
             what,
             format!("stored values would not be found: {UPGRADE}"),
         );
     }
     if was.field != is.field {
         changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             format!("{} is now called `{}` in the code", series_noun(was), is.field),
             "its properties keep their names",
         );
@@ -111,7 +111,11 @@ fn compare_series(
         report_other_length(versions, was, is, changes);
     } else if was.last != is.last {
         let what = format!("{name} ends with `{}`, not with `{}`", is.last, was.last);
-        changes.push(Needs::Version, what, format!("stored values would not be found: {UPGRADE}"));
+        changes.push(
+            RequiredWork::Version,
+            what,
+            format!("stored values would not be found: {UPGRADE}"),
+        );
     }
     let first = PropertyShape { name: is.first.name.clone(), ..was.first.clone() };
     if is.is_split {
@@ -134,18 +138,18 @@ fn report_other_length(
     if is_shorter {
         what.push_str(&format!(", `{}` was its last", was.last));
         let how = format!("the values behind its end would be lost: {UPGRADE}");
-        return changes.push(Needs::Version, what, how);
+        return changes.push(RequiredWork::Version, what, how);
     }
     // `Day{:03}` in place of `Day{:02}` renames all slots.
     let last_that_was = is.property_name(was.slots.saturating_sub(1));
     if last_that_was != was.last {
         what.push_str(&format!(", and its slot `{}` is called `{last_that_was}`", was.last));
         let how = format!("stored values would not be found: {UPGRADE}");
-        return changes.push(Needs::Version, what, how);
+        return changes.push(RequiredWork::Version, what, how);
     }
     if is.is_split {
         let how = format!("rows without the new pieces cannot be read: {UPGRADE}");
-        return changes.push(Needs::Version, what, how);
+        return changes.push(RequiredWork::Version, what, how);
     }
     let is_wide = versions.old.is_wide() && versions.new.is_wide();
     // A series that begins in another part is reported as its first slot.
@@ -159,12 +163,12 @@ fn report_other_length(
             is.part_of_slot(at)
         ));
         let how = format!("queries of one part would not find stored values: {UPGRADE}");
-        return changes.push(Needs::Version, what, how);
+        return changes.push(RequiredWork::Version, what, how);
     }
     match is.first.hides_absence() {
-        true => changes.push(Needs::Migration, what, REENCRYPT),
+        true => changes.push(RequiredWork::Migration, what, REENCRYPT),
         false => changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             what,
             "rows without the new ones are read; deploy all readers before the first writer: \
              programs of the earlier layout do not see the new properties",
@@ -183,14 +187,14 @@ fn compare_pieces(was: &PropertyShape, is: &SeriesShape, changes: &mut EntityTyp
     }
     match (&was.encryption, &is.first.encryption) {
         (None, Some(_)) => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("{name} is now encrypted"),
             "a full piece does not fit once it is encrypted, and `table.reencrypt()` does not cut the value \
              anew: give the client `PlaintextPolicy::Allow`, read each entity and write it with \
              `table.replace(..)`, run `table.reencrypt()` until it is complete, then go back to `Reject`",
         ),
         (Some(old), Some(new)) if old.pad < new.pad => changes.push(
-            Needs::Nothing,
+            RequiredWork::Nothing,
             format!("values of `{}` are padded to {} bytes, not {}", was.name, new.pad, old.pad),
             "stored values are read; a full piece does not fit with more padding, so read each entity and \
              write it with `table.replace(..)`, which cuts the value anew, before `table.reencrypt()`",

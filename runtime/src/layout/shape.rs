@@ -6,7 +6,7 @@ use std::fmt;
 use crate::{
     edm::EdmType,
     entity::{ColumnSchema, Discriminator, Schema},
-    key::{Family, FamilyKind, Form, Segment, Template},
+    key::{FamilyKind, Form, RowFamily, Segment, Template},
 };
 
 /// The layout of one version of an entity type.
@@ -233,7 +233,7 @@ impl BlobFieldShape {
 }
 
 impl RowsShape {
-    fn shape_of_rows(family: &Family) -> Self {
+    fn shape_of_rows(family: &RowFamily) -> Self {
         Self {
             kind: family.kind,
             name: family.name.to_owned(),

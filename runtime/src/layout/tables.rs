@@ -3,7 +3,7 @@
 
 use super::{
     keys::OldAndNewEntity,
-    needs::{EntityTypeChanges, Needs},
+    needs::{EntityTypeChanges, RequiredWork},
     shape::{BlobFieldShape, EntityShape, KeyTemplateShape, TemplatePiece, split_template},
 };
 
@@ -33,7 +33,7 @@ pub(super) fn compare_tables(versions: OldAndNewEntity<'_>, changes: &mut Entity
     let what = format!("the table was `{}` and is `{}`", old.table, new.table);
     match (dated_name(old), dated_name(new)) {
         (None, None) => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             what,
             format!(
                 "stored rows stay in `{0}`, and encrypted values open only under that name: keep the \
@@ -43,7 +43,7 @@ pub(super) fn compare_tables(versions: OldAndNewEntity<'_>, changes: &mut Entity
             ),
         ),
         (None, Some(_)) => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("{what}, one table for each period"),
             format!(
                 "no window reads the rows in `{0}`: read them with the earlier program, write them with \
@@ -52,7 +52,7 @@ pub(super) fn compare_tables(versions: OldAndNewEntity<'_>, changes: &mut Entity
             ),
         ),
         (Some(was), None) => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("{what}, no longer one table for each period"),
             format!(
                 "stored rows stay in the tables `{}..`: read them with a window of the earlier program, \
@@ -62,7 +62,7 @@ pub(super) fn compare_tables(versions: OldAndNewEntity<'_>, changes: &mut Entity
             ),
         ),
         (Some(was), Some(is)) if (was.prefix, was.form) != (is.prefix, is.form) => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("{what}: other names of tables"),
             format!(
                 "stored rows stay in the tables `{}..` of periods `{}`, where no window of this program \
@@ -84,7 +84,7 @@ fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut Enti
         was == is || (!old.has_property_or_key_field(is) && !new.has_property_or_key_field(was));
     if !is_renamed {
         return changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             format!("the table of a row is named by `{is}`, not by `{was}`"),
             format!(
                 "stored rows stay in the tables of `{was}`, where a window of `{is}` misses them: give the \
@@ -106,7 +106,7 @@ fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut Enti
     };
     match is_encrypted(old) {
         true => changes.push(
-            Needs::Migration,
+            RequiredWork::Migration,
             what,
             format!(
                 "tables keep their names, but encrypted values, seals and tokens open only under `{}`: keep the \
@@ -114,6 +114,6 @@ fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut Enti
                 old.table
             ),
         ),
-        false => changes.push(Needs::Nothing, what, "tables keep their names"),
+        false => changes.push(RequiredWork::Nothing, what, "tables keep their names"),
     }
 }

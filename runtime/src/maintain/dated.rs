@@ -15,7 +15,7 @@ use crate::{
     },
     error::{Error, ErrorKind, Result},
     guard::Guard,
-    key::{DatePart, Family},
+    key::{DatePart, RowFamily},
     limits::DATED_TABLES,
     store::dated::{
         DatedTableFloor, create_table_with_copies, name_of_period, raise_floor, read_floor,
@@ -313,7 +313,7 @@ impl<E: TableEntity> Table<E> {
 /// Returns the names of the dated tables of copies and lists. Keys are the text before the period, values the
 /// templates of the whole names.
 fn prefixes_of_copies(schema: &Schema) -> BTreeMap<&'static str, &'static str> {
-    let families: &'static [Family] = schema.families;
+    let families: &'static [RowFamily] = schema.families;
     let templates = families.iter().filter_map(|family| family.table);
     templates.filter_map(|table| Some((table.split_once('{')?.0, table))).collect()
 }

@@ -39,7 +39,7 @@ const ATTEMPTS: u32 = 4;
 
 /// The claim row of one transaction, and the keys reserved under it.
 #[derive(Debug)]
-pub(crate) struct ClaimWithReservations {
+pub(crate) struct ClaimAndReservedKeys {
     claim: ClaimLeftOnDrop,
     reserved: Vec<ReservedKey>,
     /// Keys in the claim row that were not reserved.
@@ -98,7 +98,7 @@ impl From<Error> for ReserveError {
     }
 }
 
-impl ClaimWithReservations {
+impl ClaimAndReservedKeys {
     /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if it takes none. If
     /// a key cannot be reserved, releases the others and fails. Fails with a unique violation if another entity holds
     /// the key.

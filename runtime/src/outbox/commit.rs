@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use super::{
     blob_writes::BlobUploads,
     blocking_claim::SharedBlockingClaim,
-    claims::{ClaimWithReservations, OccupiedKeyPolicy},
+    claims::{ClaimAndReservedKeys, OccupiedKeyPolicy},
     current::effects_of_changes,
     expired::{ExpiredHolder, ExpiredRowsInTheWay},
     expiry::write_markers_of_effects,
@@ -372,7 +372,7 @@ async fn read_other_rows<'s>(
 /// change keeps them.
 async fn settle_claims<T>(
     outbox: &Outbox,
-    claims: Option<ClaimWithReservations>,
+    claims: Option<ClaimAndReservedKeys>,
     kept: Option<&KeptClaims>,
     sent: &Result<Option<T>>,
 ) {

@@ -4,7 +4,7 @@ use crate::{
     address::RowAt,
     batch::Verb,
     error::{Error, ErrorKind, ServiceCode},
-    key::Family,
+    key::RowFamily,
     plan::{Change, OperationRole, TransactionPlan},
     row::Row,
 };
@@ -14,7 +14,7 @@ pub(super) enum FailureCause<'t> {
     /// The primary of the verb at this position failed under the caller's own condition.
     Caller(usize),
     /// A local copy that the verb at this position inserts: a row with its key exists.
-    OccupiedKey(usize, &'static Family, &'t Row),
+    OccupiedKey(usize, &'static RowFamily, &'t Row),
     /// An old local copy to be deleted, with this RowKey, does not exist.
     MissingCopy(String),
     /// A part of a wide entity, which the verb at this position deletes whatever its ETag, is missing.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{
     blocking_claim::{OutlastingClaims, SharedBlockingClaim},
-    claims::ClaimWithReservations,
+    claims::ClaimAndReservedKeys,
     state::Outbox,
 };
 use crate::error::{Error, Result};
@@ -15,29 +15,29 @@ use crate::error::{Error, Result};
 /// Without them, a group of `n` changes that are all refused would reserve and release `n * n / 2` values.
 #[derive(Debug, Default)]
 pub(crate) struct KeptClaims {
-    claims: Mutex<Option<Box<ClaimWithReservations>>>,
+    claims: Mutex<Option<Box<ClaimAndReservedKeys>>>,
     /// Claims of other writers that an earlier commit of the group has waited for in vain.
     pub(crate) outlasting: OutlastingClaims,
 }
 
 impl KeptClaims {
-    fn lock_claims(&self) -> MutexGuard<'_, Option<Box<ClaimWithReservations>>> {
+    fn lock_claims(&self) -> MutexGuard<'_, Option<Box<ClaimAndReservedKeys>>> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the claims of the previous commit.
-    pub(crate) fn take_claims(&self) -> Option<ClaimWithReservations> {
+    pub(crate) fn take_claims(&self) -> Option<ClaimAndReservedKeys> {
         self.lock_claims().take().map(|claims| *claims)
     }
 
     /// Keeps claims for the next commit.
-    pub(crate) fn keep_claims(&self, claims: ClaimWithReservations) {
+    pub(crate) fn keep_claims(&self, claims: ClaimAndReservedKeys) {
         *self.lock_claims() = Some(Box::new(claims));
     }
 
     /// Returns whether the claims of a failed transaction can be used for the next one: the store refused one change
     /// and has certainly written nothing.
-    pub(crate) fn can_keep<T>(claims: &ClaimWithReservations, sent: &Result<T>) -> bool {
+    pub(crate) fn can_keep<T>(claims: &ClaimAndReservedKeys, sent: &Result<T>) -> bool {
         let Err(error) = sent else { return false };
         error.is_certainly_not_executed()
             && error.failed_index().is_some()

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    claims::{ClaimWithReservations, OccupiedKeyPolicy},
+    claims::{ClaimAndReservedKeys, OccupiedKeyPolicy},
     fast_path::FastPath,
     kept_claims::KeptClaims,
     registration::ensure_registered_fence,
@@ -90,7 +90,7 @@ impl<'n> OutboxPlan<'n> {
         (effects, transaction): (&[Arc<Effect>], &TransactionPlan),
         policy: OccupiedKeyPolicy<'_>,
         kept: Option<&KeptClaims>,
-    ) -> Result<Attempt<Option<ClaimWithReservations>>> {
+    ) -> Result<Attempt<Option<ClaimAndReservedKeys>>> {
         if self.fast_path.unique_keys_to_claim().is_empty() {
             return Ok(Attempt::Done(None));
         }
@@ -98,7 +98,7 @@ impl<'n> OutboxPlan<'n> {
         transaction.check_operation_count(&self.table, self.maximum_operation_count())?;
         let mut claims = kept.map(KeptClaims::take_claims);
         let (table, fast_path) = (&self.table, &mut self.fast_path);
-        let reserving = ClaimWithReservations::reserve_unique_keys(
+        let reserving = ClaimAndReservedKeys::reserve_unique_keys(
             outbox,
             table,
             fast_path,
@@ -155,7 +155,7 @@ impl<'n> OutboxPlan<'n> {
         &mut self,
         outbox: &Outbox,
         transaction: &mut TransactionPlan,
-        claims: Option<&ClaimWithReservations>,
+        claims: Option<&ClaimAndReservedKeys>,
     ) -> Result<()> {
         // Checked before the commit: a list that this client cannot write would wait forever.
         self.fast_path.check_blob_store_if_needed(outbox).await?;
@@ -207,7 +207,7 @@ impl<'n> OutboxPlan<'n> {
 
     /// Prepares the plan for another attempt after the write of a row with this role failed: a dirty row that already
     /// exists, or a fence that a worker deleted. Returns `false` if another attempt is not worthwhile.
-    pub(crate) fn prepare_retry(&mut self, outbox: &Outbox, role: OperationRole) -> bool {
+    pub(crate) fn adapt_to_failed_row(&mut self, outbox: &Outbox, role: OperationRole) -> bool {
         match role {
             // Earlier work of this primary is open: add to its dirty row, which a worker deletes.
             OperationRole::Dirty(position) => self.existing_dirty_rows.insert(position),

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    claims::ClaimWithReservations,
+    claims::ClaimAndReservedKeys,
     expired::{ExpiredHolder, ExpiredRowsInTheWay},
     failure_cause::{FailureCause, workers_behind_error},
     outbox_plan::OutboxPlan,
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     batch::{Deadline, Written},
     error::{Error, Result},
-    key::Family,
+    key::RowFamily,
     plan::{Change, Effect, RowsRead, TransactionPlan},
     row::Row,
     store::sealing::plan::OperationToSeal,
@@ -51,7 +51,7 @@ impl TransactionToSend<'_> {
         mut self,
         mut transaction: TransactionPlan,
         outbox_rows: &mut Option<OutboxPlan<'_>>,
-        claims: Option<&ClaimWithReservations>,
+        claims: Option<&ClaimAndReservedKeys>,
     ) -> Result<Option<(TransactionPlan, Vec<Written>)>> {
         let mut looked_up = HashSet::new();
         loop {
@@ -114,7 +114,7 @@ impl TransactionToSend<'_> {
             FailureCause::OutboxRow(role)
                 if outbox_rows
                     .as_mut()
-                    .is_some_and(|rows| rows.prepare_retry(self.outbox, role)) =>
+                    .is_some_and(|rows| rows.adapt_to_failed_row(self.outbox, role)) =>
             {
                 Ok(NextStep::PlanAgain)
             }
@@ -137,7 +137,7 @@ impl TransactionToSend<'_> {
         failure: Error,
         transaction: &TransactionPlan,
         verb: usize,
-        (family, copy): (&'static Family, &Row),
+        (family, copy): (&'static RowFamily, &Row),
     ) -> Result<NextStep> {
         let (table, Some(effect)) = (self.table, self.effects.get(verb)) else {
             return Err(failure);

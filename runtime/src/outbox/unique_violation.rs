@@ -8,7 +8,7 @@ use crate::{
     address::RowAt,
     edm::ValueRef,
     error::{Error, Result},
-    key::Family,
+    key::RowFamily,
     plan::Effect,
     row::Row,
     store::{derive::read_primary_to_derive, sealing::open::ReadAs},
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct OccupiedLocalCopy<'w> {
     pub(crate) table: &'w str,
     pub(crate) copy: &'w Row,
-    pub(crate) family: &'static Family,
+    pub(crate) family: &'static RowFamily,
     /// The effect of the verb that inserts the copy.
     pub(crate) effect: &'w Effect,
 }

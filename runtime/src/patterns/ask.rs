@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     entity::{
-        Access, Discriminator, FromRow, FullView, IntoPoint, Needs, Path, Projection, ReadableAs,
-        TableEntity,
+        Discriminator, FromRow, FullView, IntoPoint, Needs, Path, Projection, ReadableAs,
+        TableEntity, UntypedPath,
     },
     key::TOKEN_PLACEHOLDER,
     plan::wide,
@@ -131,7 +131,7 @@ pub fn insert_all<E: TableEntity>() -> Question {
     Question::of_bulk_load(E::SCHEMA)
 }
 
-fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: Access) -> Question {
+fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: UntypedPath) -> Question {
     let schema = E::SCHEMA;
     let filter = access.keys.filter().to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN);
     let fault = access.checked_keys().err();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{access_patterns::AccessPatterns, question::Call};
-use crate::{entity::Schema, key::Family};
+use crate::{entity::Schema, key::RowFamily};
 
 /// The name in `allow(..)` that silences notes about indexes and lists that no pattern reads.
 const UNREAD_INDEX: &str = "unread_index";
@@ -53,7 +53,7 @@ impl AccessPatterns {
             patterns.iter().flat_map(|pattern| &pattern.question.calls).collect();
         let mut notes = Vec::new();
         for schema in calls.iter().filter_map(|call| call.schema) {
-            let is_read = |family: &Family| {
+            let is_read = |family: &RowFamily| {
                 calls.iter().any(|call| {
                     call.family.is_some_and(|read| is_same(read, family))
                         && call.schema.is_none_or(|of| of.entity_type == schema.entity_type)
@@ -69,18 +69,18 @@ impl AccessPatterns {
     }
 }
 
-fn is_same(one: &Family, other: &Family) -> bool {
+fn is_same(one: &RowFamily, other: &RowFamily) -> bool {
     (one.name, one.marker) == (other.name, other.marker)
 }
 
 /// Returns a note about each index and list of the type that is not read.
-fn unread(schema: &Schema, is_read: impl Fn(&Family) -> bool) -> Vec<Note> {
+fn unread(schema: &Schema, is_read: impl Fn(&RowFamily) -> bool) -> Vec<Note> {
     if schema.silenced_notes.contains(&UNREAD_INDEX) {
         return Vec::new();
     }
     let derived = schema.families.iter().filter(|family| !family.is_primary() && !family.unique);
     let unread = derived.filter(|family| !is_read(family));
-    let note = |family: &Family| {
+    let note = |family: &RowFamily| {
         let kind = if family.is_list() { "list" } else { "index" };
         Note {
             entity: schema.entity_type.to_owned(),

@@ -10,7 +10,7 @@ use crate::{
     access::CostClass,
     entity::{Column, Schema},
     error::{Error, ErrorKind},
-    key::{Family, Form},
+    key::{Form, RowFamily},
     limits::PAGE_ROWS,
     plan::TransactionPlan,
     query::list_query::POINT_READS,
@@ -49,7 +49,7 @@ pub(crate) struct Call {
     /// The entity type; `None` for a set.
     pub(crate) schema: Option<&'static Schema>,
     /// The row family that is read. `None` for a scan of a table, and for a write, which concerns all families.
-    pub(crate) family: Option<&'static Family>,
+    pub(crate) family: Option<&'static RowFamily>,
 }
 
 /// A write of one entity: the function that asks for it, its type and verb.
@@ -185,7 +185,7 @@ impl Requests {
 
 impl PartitionUse {
     /// Returns the partitions of a family's rows, in the default table of the entity.
-    pub(super) fn of_family(schema: &Schema, family: &Family) -> Self {
+    pub(super) fn of_family(schema: &Schema, family: &RowFamily) -> Self {
         Self {
             table: family.table_given_primary_table(schema.table).into_owned(),
             key: family.partition.text.to_owned(),
@@ -200,7 +200,7 @@ impl PartitionUse {
 }
 
 impl PartitionShape {
-    fn of_family(family: &Family) -> Self {
+    fn of_family(family: &RowFamily) -> Self {
         let is_time = |form: Form| matches!(form, Form::Date(_));
         let parts = || family.partition.parts();
         match parts().next() {
@@ -376,7 +376,7 @@ impl Elsewhere {
         schema: &'static Schema,
         verb: WriteVerb,
         changed: Option<&str>,
-        family: &'static Family,
+        family: &'static RowFamily,
     ) -> Self {
         let is_list = family.is_list();
         let is_kept = verb.keeps_keys() && !changes_copy(schema, family, changed);

@@ -3,7 +3,7 @@
 use crate::{
     edm::EdmType,
     entity::{ColumnSchema, Schema},
-    key::Family,
+    key::RowFamily,
 };
 
 /// UTF-16 units that a text, and bytes that a binary value, is taken to have: the type does not say it.
@@ -15,7 +15,7 @@ const ASSUMED_KEY_UNITS: u64 = 40;
 ///
 /// Source: "How the size of an entity is calculated in Windows Azure table storage": 4 bytes, two for
 /// each unit of the keys, and for each property 8, two for each unit of its name, and its value.
-pub(super) fn estimate_row_bytes(schema: &Schema, family: &Family) -> u64 {
+pub(super) fn estimate_row_bytes(schema: &Schema, family: &RowFamily) -> u64 {
     let head = 4 + 2 * ASSUMED_KEY_UNITS;
     match family.is_list() {
         // The keys of one entity.

@@ -3,7 +3,7 @@
 use super::stages::Stages;
 use crate::{
     entity::{ColumnSchema, Schema},
-    key::Family,
+    key::RowFamily,
 };
 
 /// The requests and operations of a verb.
@@ -106,7 +106,7 @@ struct Counts {
 
 /// Returns whether a change of this property, or of any property if it is `None`, changes the row family's copies
 /// although it changes no key.
-pub(super) fn changes_copy(schema: &Schema, family: &Family, changed: Option<&str>) -> bool {
+pub(super) fn changes_copy(schema: &Schema, family: &RowFamily, changed: Option<&str>) -> bool {
     family.is_copy()
         && match changed {
             Some(property) => !family.leaves_out(property),
@@ -118,7 +118,7 @@ fn holds_property_outside_keys(
     schema: &Schema,
     columns: &[ColumnSchema],
     prefix: &str,
-    family: &Family,
+    family: &RowFamily,
 ) -> bool {
     columns.iter().any(|column| {
         let name = [prefix, column.name].concat();
@@ -131,7 +131,7 @@ fn holds_property_outside_keys(
 
 /// Returns whether a key of the entity's rows contains the property.
 pub(super) fn is_in_keys(schema: &Schema, property: &str) -> bool {
-    let has = |family: &Family| {
+    let has = |family: &RowFamily| {
         family.partition.parts().chain(family.row.parts()).any(|part| part.field == property)
     };
     schema.families.iter().any(has)

@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     batch::{self, Operation},
-    entity::{Access, EntityRows, Needs, Schema},
+    entity::{EntityRows, Needs, Schema, UntypedPath},
     error::Result,
-    key::{Family, encode_sort_key},
+    key::{RowFamily, encode_sort_key},
     row::Row,
 };
 
@@ -45,7 +45,7 @@ pub(crate) struct PendingVerb {
     planner: Planner,
     verb: EntityVerb,
     /// The access path from the caller, or `None` if the caller passed an entity.
-    at: Option<Access>,
+    at: Option<UntypedPath>,
     /// A row with the keys of the primary to read, or `None` while keys lack blind tokens.
     keys: Option<Row>,
     on_race: Option<OnRace>,
@@ -108,7 +108,7 @@ impl Change {
     pub(super) fn new(
         schema: &'static Schema,
         verb: EntityVerb,
-        at: Option<&Access>,
+        at: Option<&UntypedPath>,
     ) -> Result<Self> {
         let planner = Planner { schema, tokens: TokenMaker::for_types_without_tokens() };
         let needs = schema.needs();
@@ -236,7 +236,7 @@ impl Change {
     /// Without it, the query reads primaries.
     pub(crate) fn keys_if_moved_ahead(
         &self,
-        family: Option<&Family>,
+        family: Option<&RowFamily>,
         is_ordered: bool,
     ) -> Option<(&str, &str)> {
         let (before, after, primary) = match &self.planned {

@@ -11,7 +11,7 @@ use crate::{
         lossy_write_error,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
-    key::Family,
+    key::RowFamily,
     row::{ETag, Row, error_with_row_keys, is_operation_id},
 };
 
@@ -87,7 +87,7 @@ pub(crate) struct EntityReadByCaller {
 
 impl EntityReadByCaller {
     /// Returns the index whose copy the row is, or `None` for a row with the primary's keys.
-    pub(super) fn copy(&self) -> Option<&'static Family> {
+    pub(super) fn copy(&self) -> Option<&'static RowFamily> {
         match self.source {
             RowSource::Copy(family) => Some(family),
             RowSource::Primary | RowSource::Caller => None,

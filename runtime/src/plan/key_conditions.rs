@@ -9,10 +9,10 @@ use super::key_prefix::PrefixCondition;
 use crate::{
     access::Keys,
     edm::{InvalidValue, KeyOnlyValue, Value, ValueRef},
-    entity::Access,
+    entity::UntypedPath,
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
-    key::{Descending, Family, FixedWidth, Form, KeyPart, Template, TemplatePart, successor},
+    key::{Descending, FixedWidth, Form, KeyPart, RowFamily, Template, TemplatePart, successor},
 };
 
 /// Rewrites every condition on a key field as a condition on the PartitionKey or RowKey of the path's rows.
@@ -20,7 +20,7 @@ use crate::{
 /// # Errors
 ///
 /// Fails with `is_invalid` if the keys cannot answer a condition, or if the path's copies lack a field.
-pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
+pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &UntypedPath) -> Result<Filter> {
     let keys_hold = |property: &String| {
         access.family.filter(|family| family.in_keys.contains(&property.as_str()))
     };
@@ -31,7 +31,7 @@ pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result
         Filter::Compare { property, comparison, value } => match keys_hold(property) {
             Some(family) => {
                 // A prefix that is not below any string, such as the empty one, has a single bound.
-                let alone = PrefixCondition::find_in_conditions(filter, &[]);
+                let alone = PrefixCondition::find_prefix_in(filter, &[]);
                 if let Some(prefix) = alone.and_then(|prefix| prefix.rewrite_on_keys(access)) {
                     return Ok(prefix);
                 }
@@ -59,7 +59,7 @@ pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &Access) -> Result
 }
 
 /// Refuses a condition on a property that the path's copies lack.
-fn refuse_left_out(property: &str, access: &Access) -> Result<()> {
+fn refuse_left_out(property: &str, access: &UntypedPath) -> Result<()> {
     match access.family {
         Some(family) if family.leaves_out(property) => {
             let message = format!("the copies of index `{}` do not hold this field", family.name);
@@ -71,12 +71,12 @@ fn refuse_left_out(property: &str, access: &Access) -> Result<()> {
 
 /// Rewrites conditions that are combined with `and`. Two bounds that together require a prefix are one condition on a
 /// key.
-fn rewrite_all(all: &[Filter], access: &Access) -> Result<Filter> {
+fn rewrite_all(all: &[Filter], access: &UntypedPath) -> Result<Filter> {
     let prefixes: Vec<(usize, Option<usize>, Filter)> = all
         .iter()
         .enumerate()
         .filter_map(|(at, filter)| {
-            let prefix = PrefixCondition::find_in_conditions(filter, all)?;
+            let prefix = PrefixCondition::find_prefix_in(filter, all)?;
             Some((at, prefix.upper, prefix.rewrite_on_keys(access)?))
         })
         .collect();
@@ -91,7 +91,7 @@ fn rewrite_all(all: &[Filter], access: &Access) -> Result<Filter> {
     Ok(Filter::all(rewritten))
 }
 
-fn rewrite_each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
+fn rewrite_each(filters: &[Filter], access: &UntypedPath) -> Result<Vec<Filter>> {
     filters.iter().map(|filter| rewrite_key_conditions(filter, access)).collect()
 }
 
@@ -165,7 +165,7 @@ struct Key {
 type TextBefore = (Option<&'static TemplatePart>, String);
 
 impl KeyCondition<'_> {
-    fn rewrite_as_filter(self, family: &'static Family, access: &Access) -> Result<Filter> {
+    fn rewrite_as_filter(self, family: &'static RowFamily, access: &UntypedPath) -> Result<Filter> {
         let split = family.partition.parts().count();
         let partition = Key { name: "PartitionKey", template: &family.partition, first: 0 };
         let row = Key { name: "RowKey", template: &family.row, first: split };
@@ -221,7 +221,7 @@ impl KeyCondition<'_> {
         &self,
         key: Key,
         at: usize,
-        access: &Access,
+        access: &UntypedPath,
     ) -> Result<Option<Vec<TextBefore>>> {
         let mut texts = Vec::new();
         for (before, part) in (key.first..at).zip(key.template.parts()) {
@@ -242,7 +242,7 @@ impl KeyCondition<'_> {
     /// value's own period.
     fn rewrite_after_periods(
         &self,
-        family: &Family,
+        family: &RowFamily,
         key: Key,
         part: &TemplatePart,
         text: &str,
@@ -274,9 +274,9 @@ impl KeyCondition<'_> {
     /// period of the field, in which case its condition follows from this one.
     fn rewrite_on_periods(
         &self,
-        family: &Family,
+        family: &RowFamily,
         partition: Key,
-        access: &Access,
+        access: &UntypedPath,
     ) -> Result<Filter> {
         let comparison = match self.comparison {
             Comparison::Eq => Comparison::Eq,
@@ -301,7 +301,7 @@ impl KeyCondition<'_> {
     /// matches all rows or none. Fails if the comparison needs an order that key texts do not have.
     fn constant_answer(
         &self,
-        family: &Family,
+        family: &RowFamily,
         part: &TemplatePart,
         text: &str,
         given: &str,
@@ -328,7 +328,7 @@ impl KeyCondition<'_> {
     /// parts before `part` in that key.
     fn rewrite_on_key(
         &self,
-        family: &Family,
+        family: &RowFamily,
         key: Key,
         part: &TemplatePart,
         text: &str,
@@ -383,7 +383,7 @@ impl KeyCondition<'_> {
 }
 
 /// Returns the text that the access path gives for part number `at` of both keys.
-fn given_text(access: &Access, at: usize) -> Option<&str> {
+fn given_text(access: &UntypedPath, at: usize) -> Option<&str> {
     access.given_part(at)
 }
 

@@ -5,7 +5,7 @@
 
 use crate::{
     edm::{Value, ValueRef},
-    entity::Access,
+    entity::UntypedPath,
     filter::{Comparison, Filter},
     key::{Form, Template, TemplatePart, escape, successor, text_successor, unescape},
 };
@@ -22,7 +22,7 @@ pub(super) struct PrefixCondition<'a> {
 impl<'a> PrefixCondition<'a> {
     /// Returns the prefix that `filter` requires together with one of `all`, which are conditions combined with `and`:
     /// `P ge 'Ha'` and `P lt 'Hb'`.
-    pub(super) fn find_in_conditions(filter: &'a Filter, all: &[Filter]) -> Option<Self> {
+    pub(super) fn find_prefix_in(filter: &'a Filter, all: &[Filter]) -> Option<Self> {
         let (field, prefix) = bound_of_text(filter, Comparison::Ge)?;
         let upper = match text_successor(prefix) {
             None => None,
@@ -37,7 +37,7 @@ impl<'a> PrefixCondition<'a> {
 
     /// Returns the condition on a key of the path's rows. Returns `None` if the rows store the field as a property,
     /// or if the keys cannot answer the condition.
-    pub(super) fn rewrite_on_keys(&self, access: &Access) -> Option<Filter> {
+    pub(super) fn rewrite_on_keys(&self, access: &UntypedPath) -> Option<Filter> {
         let family = access.family.filter(|family| family.in_keys.contains(&self.field))?;
         let split = family.partition.parts().count();
         let partition = family.partition.parts().enumerate();

@@ -1,6 +1,6 @@
 //! Planned operations: what a transaction writes, for which verb, and in which stored form.
 
-use crate::{batch::Operation, entity::Schema, error::Result, key::Family};
+use crate::{batch::Operation, entity::Schema, error::Result, key::RowFamily};
 
 /// One operation of a transaction.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) enum OperationRole {
     /// deleted in the same transaction.
     DeletedPart(usize),
     /// Inserts a copy under a key that the entity of the verb did not have.
-    NewCopy(usize, &'static Family),
+    NewCopy(usize, &'static RowFamily),
     /// Writes a copy under a key that this entity, or another entity of the transaction, already has.
     KeptCopy(usize),
     /// Deletes a copy under a key that its entity releases.
@@ -41,7 +41,7 @@ pub(crate) enum OperationRole {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StoredAs {
     /// A primary or copy of this type, whose declared properties are encrypted.
-    Entity(&'static Schema, &'static Family),
+    Entity(&'static Schema, &'static RowFamily),
     /// A row without a declared type, for which the client chooses the properties to encrypt.
     Untyped,
     /// A row of the library, or a write that sets no property of an entity. Stored unchanged.
@@ -61,7 +61,7 @@ impl StoredAs {
     /// row of the library. Without a type, both are untyped.
     pub(crate) fn storage_kind_of_copy(
         schema: Option<&'static Schema>,
-        family: &'static Family,
+        family: &'static RowFamily,
     ) -> Self {
         match schema {
             Some(schema) if family.is_primary_or_copy() => Self::Entity(schema, family),
@@ -76,7 +76,7 @@ impl StoredAs {
     }
 
     /// Returns the type and row family of an entity's row, or `None` for other rows.
-    pub(crate) fn type_and_family(self) -> Option<(&'static Schema, &'static Family)> {
+    pub(crate) fn type_and_family(self) -> Option<(&'static Schema, &'static RowFamily)> {
         match self {
             Self::Entity(schema, family) => Some((schema, family)),
             Self::Untyped | Self::Framework => None,

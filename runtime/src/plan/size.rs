@@ -8,7 +8,7 @@ use crate::{
     edm::ValueRef,
     entity::{SEAL, Schema, SealedColumn},
     error::Result,
-    key::Family,
+    key::RowFamily,
     limits,
     row::{Row, RowBuilder},
 };
@@ -22,7 +22,7 @@ const SEAL_BYTES: usize = 43;
 pub(super) fn operation_with_stored_size<'o>(
     operation: &'o Operation,
     schema: Option<&'static Schema>,
-    family: Option<&'static Family>,
+    family: Option<&'static RowFamily>,
 ) -> Result<Cow<'o, Operation>> {
     let Some(schema) = schema.filter(|schema| schema.is_sealed()) else {
         return Ok(Cow::Borrowed(operation));
@@ -80,7 +80,7 @@ pub(crate) fn hidden_nulls<'c>(
     columns: &'c [SealedColumn],
     row: &Row,
     verb: Verb,
-    family: &Family,
+    family: &RowFamily,
 ) -> Result<Vec<&'c SealedColumn>> {
     // A merge does not change a property that it lacks. Only a whole row has absences to hide.
     let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);

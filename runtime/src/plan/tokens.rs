@@ -10,9 +10,9 @@ use std::{
 
 use crate::{
     edm::ValueRef,
-    entity::{Access, CopyRow, EntityRows, ListEntry, RemoteListKeys, Schema},
+    entity::{CopyRow, EntityRows, ListEntry, RemoteListKeys, Schema, UntypedPath},
     error::{Error, ErrorKind, Result, SealFault},
-    key::{Family, TOKEN_PLACEHOLDER, Template},
+    key::{RowFamily, TOKEN_PLACEHOLDER, Template},
     row::Row,
     seal::{BlindTokenKey, KeyProvider, KeyScope},
 };
@@ -64,7 +64,7 @@ struct EntityTokens<'t> {
 /// default scope if the PartitionKey itself contains a blind token.
 pub(crate) fn blind_token_scope(
     keys: &dyn KeyProvider,
-    family: &Family,
+    family: &RowFamily,
     partition_key: &str,
 ) -> KeyScope {
     match keys.has_blind_token_scopes() && !family.partition.has_tokens() {
@@ -132,7 +132,7 @@ impl TokenMaker {
         }
     }
 
-    fn blind_token_scope(&self, family: &Family, partition_key: &str) -> TokenScope {
+    fn blind_token_scope(&self, family: &RowFamily, partition_key: &str) -> TokenScope {
         let TokenKeys::ByScope(keys) = &self.keys else { return None };
         Some(blind_token_scope(&*keys.provider, family, partition_key))
     }
@@ -274,8 +274,8 @@ impl TokenMaker {
     pub(crate) fn fill_tokens_of_path(
         &self,
         schema: &'static Schema,
-        access: &Access,
-    ) -> Result<Access> {
+        access: &UntypedPath,
+    ) -> Result<UntypedPath> {
         if !access.needs_key_tokens() {
             return Ok(access.clone());
         }
@@ -288,7 +288,7 @@ impl TokenMaker {
     /// # Errors
     ///
     /// Fails with `is_invalid` if the scope does not follow from the path.
-    pub(crate) fn scope_of_path(&self, access: &Access) -> Result<TokenScope> {
+    pub(crate) fn scope_of_path(&self, access: &UntypedPath) -> Result<TokenScope> {
         let Some(family) = access.family_of_path() else { return Err(no_scope_error()) };
         match access.keys.partition.as_deref() {
             // Neither the shared key nor the default scope's key depends on the PartitionKey.
@@ -308,7 +308,7 @@ impl TokenMaker {
     /// Fails with `is_invalid` if neither determines a scope.
     pub(crate) fn scopes_of_path_or_named(
         &self,
-        access: &Access,
+        access: &UntypedPath,
         named: &[TokenScope],
     ) -> Result<Vec<TokenScope>> {
         match self.scope_of_path(access) {
@@ -325,7 +325,7 @@ impl TokenMaker {
     pub(crate) fn check_tokens_in_keys(
         &self,
         schema: &'static Schema,
-        family: &'static Family,
+        family: &'static RowFamily,
         row: &Row,
     ) -> Result<()> {
         let scope = self.blind_token_scope(family, row.partition_key());
@@ -346,13 +346,13 @@ impl TokenMaker {
 
 impl EntityTokens<'_> {
     /// Returns the row with blind tokens added to its keys.
-    fn put_into_row(&mut self, row: &Row, family: &Family) -> Result<Row> {
+    fn put_into_row(&mut self, row: &Row, family: &RowFamily) -> Result<Row> {
         let [partition_key, row_key] = self.put_into_keys(row.keys().into(), family)?;
         row.with_keys(&partition_key, &row_key)
     }
 
     /// Returns the PartitionKey and RowKey of a row of `family`, with placeholders replaced by blind tokens.
-    fn put_into_keys(&mut self, keys: [&str; 2], family: &Family) -> Result<[String; 2]> {
+    fn put_into_keys(&mut self, keys: [&str; 2], family: &RowFamily) -> Result<[String; 2]> {
         if !family.partition.has_tokens() && !family.row.has_tokens() {
             return Ok(keys.map(str::to_owned));
         }
@@ -401,7 +401,7 @@ fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> Stri
 
 /// Fails with `is_decode` if the row's key still contains the placeholder of a blind token, because the row lacks
 /// the field for the token. Nothing is stored under such a key.
-fn check_complete(family: &Family, row: &Row) -> Result<()> {
+fn check_complete(family: &RowFamily, row: &Row) -> Result<()> {
     for (template, key) in [(&family.partition, row.partition_key()), (&family.row, row.row_key())]
     {
         let tokens = template.find_blind_tokens(key).unwrap_or_default();

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     edm::Bag,
-    entity::{Access, EntityRows, Needs, Patch, RowSource, Schema, Stored, TableEntity},
+    entity::{EntityRows, Needs, Patch, RowSource, Schema, Stored, TableEntity, UntypedPath},
     error::{Error, ErrorKind, Result},
     row::{ETag, Row, error_with_row_keys},
 };
@@ -114,7 +114,10 @@ pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> 
 }
 
 /// Plans to set and remove properties of the entity at a point, whatever its ETag.
-pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> Result<Change> {
+pub(crate) fn patch_at<E: TableEntity>(
+    access: &UntypedPath,
+    mut patch: Patch<E>,
+) -> Result<Change> {
     let blobs = patch.take_blobs();
     let keys = access.point()?;
     let (set, remove) = patch.into_changes().map_err(|error| error.at_keys(keys.0, keys.1))?;
@@ -130,7 +133,7 @@ pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
 }
 
 /// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, fails if the entity does not exist.
-pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Change> {
+pub(crate) fn delete_at<E: TableEntity>(access: &UntypedPath, must_exist: bool) -> Result<Change> {
     let keys = row_from_bag(access.point()?, &Bag::new())?;
     Change::new(E::SCHEMA, EntityVerb::DeleteAt { keys, must_exist }, Some(access))
 }

@@ -4,7 +4,7 @@ use super::effect::{Effect, EntityReadByCaller, Planner, PropertyChanges, row_fr
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
-    entity::{Access, EntityRows, RowSource},
+    entity::{EntityRows, RowSource, UntypedPath},
     error::Result,
     row::Row,
 };
@@ -202,7 +202,7 @@ impl EntityVerb {
 
     /// Returns the verb with blind tokens added to its rows and keys. `at` is the access path from the caller, or
     /// `None` if the caller passed an entity.
-    pub(super) fn with_tokens(self, planner: &Planner, at: Option<&Access>) -> Result<Self> {
+    pub(super) fn with_tokens(self, planner: &Planner, at: Option<&UntypedPath>) -> Result<Self> {
         let apply = |rows| planner.tokens.fill_key_tokens_of_rows(planner.schema, rows);
         let keys = |keys: Row| match at {
             None => Ok(keys),

@@ -2,7 +2,7 @@
 
 use crate::{
     entity::{Schema, set::Members},
-    key::Family,
+    key::RowFamily,
     plan::outbox::OWNER_PROPERTIES,
 };
 
@@ -41,7 +41,7 @@ pub(crate) fn has_sealed_member(members: &'static Members) -> bool {
 
 /// Returns whether rows of the family may be reservations. The keys of a unique remote index are reserved
 /// before the entity's transaction is sent.
-pub(crate) fn may_be_reserved(family: &Family) -> bool {
+pub(crate) fn may_be_reserved(family: &RowFamily) -> bool {
     family.unique && family.is_remote
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn may_be_reserved(family: &Family) -> bool {
 /// family may be reservations.
 pub(crate) fn columns_with_owner(
     mut columns: Vec<String>,
-    family: Option<&'static Family>,
+    family: Option<&'static RowFamily>,
 ) -> Vec<String> {
     if family.is_some_and(may_be_reserved) {
         columns.extend(OWNER_PROPERTIES.map(str::to_owned));
@@ -58,7 +58,9 @@ pub(crate) fn columns_with_owner(
 }
 
 /// Returns a row family of the set whose rows may be reservations, if there is one.
-pub(crate) fn find_family_with_reservations(members: &'static Members) -> Option<&'static Family> {
+pub(crate) fn find_family_with_reservations(
+    members: &'static Members,
+) -> Option<&'static RowFamily> {
     let families = members.schemas().iter().flat_map(|schema| schema.families);
     families.into_iter().find(|family| may_be_reserved(family))
 }
@@ -67,8 +69,8 @@ pub(crate) fn find_family_with_reservations(members: &'static Members) -> Option
 /// the properties that the reader needs.
 pub(crate) fn columns_of_row(
     schema: &'static Schema,
-    family: &'static Family,
-    columns: fn(Option<&'static Family>) -> Option<Vec<String>>,
+    family: &'static RowFamily,
+    columns: fn(Option<&'static RowFamily>) -> Option<Vec<String>>,
 ) -> Option<Vec<String>> {
     if is_read_whole(schema) {
         return None;

@@ -12,10 +12,10 @@ use super::{
 use crate::{
     access::Keys,
     edm::Value,
-    entity::{Access, Schema, TYPE_NAME},
+    entity::{Schema, TYPE_NAME, UntypedPath},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    key::Family,
+    key::RowFamily,
     plan::{
         self,
         wide::{self, WidePartsRead},
@@ -39,7 +39,7 @@ impl Request {
     /// Combines key bounds, type condition and the caller's conditions into one filter.
     fn filter_of(
         &self,
-        access: &Access,
+        access: &UntypedPath,
         parts: ItemRows,
         token: MakeTokenCondition<'_>,
     ) -> Result<Filter> {
@@ -66,8 +66,8 @@ impl Request {
     }
 
     /// Returns only the caller's conditions, as a filter on the properties that rows of `family` store.
-    pub(crate) fn conditions_as_filter(&self, family: &'static Family) -> Result<Filter> {
-        let access = Access::of_keys(Some(family), Keys::whole_table());
+    pub(crate) fn conditions_as_filter(&self, family: &'static RowFamily) -> Result<Filter> {
+        let access = UntypedPath::of_keys(Some(family), Keys::whole_table());
         let mut filter = Filter::Constant(true);
         for condition in &self.conditions {
             filter = filter.and_all(plan::rewrite_key_conditions(condition, &access)?);
@@ -141,7 +141,7 @@ impl Request {
     /// equal filter.
     fn filter_with_unsent(
         &self,
-        access: &Access,
+        access: &UntypedPath,
         parts: ItemRows,
         token: MakeTokenCondition<'_>,
     ) -> Result<SentFilter> {
@@ -166,7 +166,7 @@ impl Request {
     /// the scopes are permanently deleted. `access` is the path with the blind tokens of its keys.
     pub(crate) async fn filter_to_send(
         &self,
-        access: &Access,
+        access: &UntypedPath,
         parts: ItemRows,
     ) -> Result<Option<SentFilter>> {
         if self.conditions.iter().any(has_encrypted_condition) {
@@ -179,7 +179,7 @@ impl Request {
     /// Returns the filter to send for a request with conditions on encrypted properties.
     async fn filter_with_tokens(
         &self,
-        access: &Access,
+        access: &UntypedPath,
         parts: ItemRows,
     ) -> Result<Option<SentFilter>> {
         let tokens = self.store.shared_token_maker().await?;
@@ -261,7 +261,7 @@ impl Request {
 /// other types.
 pub(crate) fn type_condition(
     schema: &'static Schema,
-    family: &Family,
+    family: &RowFamily,
     keys: &Keys,
 ) -> Option<Filter> {
     let name = schema.type_property()?;
@@ -299,7 +299,7 @@ pub(crate) fn written_version_condition(name: &str, schema: &Schema) -> Filter {
 /// Returns a condition that matches all rows of a family in any version. If the type has no older versions, it
 /// matches no other row. Otherwise it also matches rows of other families from version 2 on, which decoding
 /// skips, and rows of unknown later versions, which cause an error instead of being missed.
-fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
+fn versions_condition(name: &str, schema: &Schema, family: &RowFamily) -> Filter {
     if schema.older.is_none() {
         return Filter::eq(name, family.marker);
     }

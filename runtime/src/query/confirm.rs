@@ -5,7 +5,7 @@ use super::{columns::may_be_reserved, plan::ReadPlan};
 use crate::{
     entity::Schema,
     error::{Error, Result},
-    key::Family,
+    key::RowFamily,
     plan::outbox::{CopyAddress, id_of_reserving_claim, owner_of_copy, previous_owner},
     row::Row,
     store::{
@@ -21,7 +21,7 @@ async fn find_held_copy(
     store: &Store,
     table: &str,
     schema: &'static Schema,
-    family: &'static Family,
+    family: &'static RowFamily,
     row: Row,
 ) -> Result<Option<Row>> {
     let Some(kinds) = schema.find_remote_copy_family(family.name, |_| true) else {
@@ -87,7 +87,10 @@ impl ReadPlan {
     }
 
     /// Returns the type and row family of a row in a typed read or a set, or `None` for any other row.
-    fn type_and_family_of(&self, row: &Row) -> Result<Option<(&'static Schema, &'static Family)>> {
+    fn type_and_family_of(
+        &self,
+        row: &Row,
+    ) -> Result<Option<(&'static Schema, &'static RowFamily)>> {
         Ok(match self.kinds {
             ReadAs::Typed(schema) => self.access.family.map(|family| (schema, family)),
             ReadAs::Members(members) => members.match_row(row)?.and_then(|matched| {

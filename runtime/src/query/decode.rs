@@ -3,14 +3,14 @@
 use crate::{
     entity::{FromRow, Recognition, Stored, TableEntity, read_other_version},
     error::Result,
-    key::Family,
+    key::RowFamily,
     row::{Row, error_with_row_keys},
 };
 
 /// Decodes a row of `E`'s `family` as a `T`. Fails for any other row.
 pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     row: Row,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<Stored<T>> {
     match decode_recognized::<E, T>(&row, family) {
         Ok(Ok(value)) => Ok(Stored::from_read_row(value, row, family)),
@@ -23,7 +23,7 @@ pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
 /// fails for an unknown version of `E`.
 pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     row: Row,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<Option<Stored<T>>> {
     match decode_recognized::<E, T>(&row, family) {
         Ok(Ok(value)) => Ok(Some(Stored::from_read_row(value, row, family))),
@@ -36,7 +36,7 @@ pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
 
 fn decode_recognized<E: TableEntity, T: FromRow>(
     row: &Row,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Result<Result<T, Recognition>> {
     match E::SCHEMA.recognize_as(row, family)? {
         Recognition::Ours => T::from_copy(row, family).map(Ok),

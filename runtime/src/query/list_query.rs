@@ -11,14 +11,14 @@ use super::{
 use crate::{
     access,
     address::{RowAddress, RowAt, TableCase},
-    entity::{Access, Point, Schema, TableEntity, dated::TimeWindow, head_row_key},
+    entity::{Point, Schema, TableEntity, UntypedPath, dated::TimeWindow, head_row_key},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    key::Family,
+    key::RowFamily,
     page::Cursor,
     plan::{
         IdForm, StoredList, TokenMaker,
-        outbox::{ListAddress, list_blob_name, list_entry_keys},
+        outbox::{ListAddress, list_entry_keys, name_of_list_blob},
         spill_bounds,
     },
     row::{Row, error_with_row_keys},
@@ -157,14 +157,14 @@ pub(crate) fn list_blob_of_request(request: &Request) -> Result<Option<String>> 
     };
     let table = request.table_to_read();
     let at = RowAt::new(&table, partition_key, row_key);
-    Ok(Some(list_blob_name(at, request.store.table_case())))
+    Ok(Some(name_of_list_blob(at, request.store.table_case())))
 }
 
 /// Returns the keys of this table's entities in a remote list. Several tables may share the list.
 fn keys_of(
     request: &Request,
     schema: &'static Schema,
-    family: &Family,
+    family: &RowFamily,
     table: &str,
     ids: &[String],
 ) -> Vec<Keys> {
@@ -178,7 +178,7 @@ pub(crate) struct EntityRowPage {
     /// The rows. An entity that cannot be read is an error in its place.
     pub(crate) rows: Vec<Result<Row>>,
     /// The row family of the rows.
-    pub(crate) family: &'static Family,
+    pub(crate) family: &'static RowFamily,
     /// The table of the entities.
     pub(crate) table: String,
     pub(crate) next: Option<Cursor>,
@@ -205,7 +205,7 @@ pub(crate) async fn read_entity_page(
         Filter::Constant(true) if remote.is_none() => of,
         _ => of.whole(),
     };
-    let access = Access::of_keys(Some(family), access::Keys::whole_table());
+    let access = UntypedPath::of_keys(Some(family), access::Keys::whole_table());
     let each = ReadPlan::for_row(&request.store, of, access)?;
     let found = read_each_entity(request, &each, &table, ids).await?;
     let belongs = match remote {
@@ -280,7 +280,7 @@ async fn read_each_entity(
 /// Decides from an entity's own fields whether it belongs in the remote lists of a request.
 struct MembershipTest {
     schema: &'static Schema,
-    family: &'static Family,
+    family: &'static RowFamily,
     keys: access::Keys,
     tokens: TokenMaker,
 }
@@ -289,7 +289,7 @@ impl MembershipTest {
     async fn test_for_list(
         plan: &QueryPlan,
         schema: &'static Schema,
-        family: &'static Family,
+        family: &'static RowFamily,
     ) -> Result<Self> {
         let tokens = plan.request.store.token_maker_of_type(schema).await?;
         Ok(Self { schema, family, keys: plan.read.access.keys.clone(), tokens })

@@ -30,8 +30,10 @@ impl ReadPlan {
                 row.map_err(|error| replace_by_table_name_error(error, table))
             }
             // Boxed to keep these futures out of the reads of plain entities.
-            ItemRows::OfType(schema, _) => Box::pin(store.read_parts(read, schema)).await,
-            ItemRows::OfMembers(members) => Box::pin(store.read_set_member(read, members)).await,
+            ItemRows::OfType(schema, _) => Box::pin(store.read_and_join_parts(read, schema)).await,
+            ItemRows::OfMembers(members) => {
+                Box::pin(store.read_row_of_entity_set(read, members)).await
+            }
         };
         let row = row.transpose();
         if self.open_stages == OpenStages::NONE {

@@ -1,10 +1,10 @@
 //! The plan of a read: which rows it requests, and which stages turn them into items.
 
 use crate::{
-    entity::{Access, FromRow, Needs, Schema, SetMembers, TableEntity, set::Members},
+    entity::{FromRow, Needs, Schema, SetMembers, TableEntity, UntypedPath, set::Members},
     error::Result,
     filter::Filter,
-    key::Family,
+    key::RowFamily,
     plan::wide::WidePartsRead,
     store::{rows::Store, sealing::open::ReadAs},
 };
@@ -16,7 +16,7 @@ use super::columns::{columns_of_row, may_be_reserved};
 #[derive(Debug)]
 pub(crate) struct ReadPlan {
     /// The path, with the blind tokens of its keys.
-    pub(crate) access: Access,
+    pub(crate) access: UntypedPath,
     /// The types whose declarations are used to decrypt the rows.
     pub(crate) kinds: ReadAs,
     /// The rows that make up an item.
@@ -115,7 +115,7 @@ pub(crate) struct RowType {
     /// [`Schema::needs`], as a constant.
     pub(crate) needs: Needs,
     /// Returns the properties of a family's rows that the reader needs.
-    pub(crate) columns: fn(Option<&'static Family>) -> Option<Vec<String>>,
+    pub(crate) columns: fn(Option<&'static RowFamily>) -> Option<Vec<String>>,
 }
 
 impl RowType {
@@ -136,7 +136,7 @@ impl ReadPlan {
     /// # Errors
     ///
     /// Fails for a schema without row families, which no derive generates.
-    pub(crate) fn for_row(store: &Store, of: RowType, mut access: Access) -> Result<Self> {
+    pub(crate) fn for_row(store: &Store, of: RowType, mut access: UntypedPath) -> Result<Self> {
         let RowType { schema, needs, columns } = of;
         let family = access.family.map_or_else(|| schema.primary(), Ok)?;
         access.family = Some(family);
@@ -163,7 +163,7 @@ impl ReadPlan {
     }
 
     /// Plans reads of single rows of a set.
-    pub(crate) fn for_row_of_set<S: SetMembers>(store: &Store, access: Access) -> Self {
+    pub(crate) fn for_row_of_set<S: SetMembers>(store: &Store, access: UntypedPath) -> Self {
         let (members, needs) = (S::MEMBERS, const { S::MEMBERS.needs() });
         let is_wide = needs.contain(Needs::PARTS);
         // Copies are never items here, so none is confirmed. Parts are opened where they are read.

@@ -16,12 +16,12 @@ use crate::{
     access::CostClass,
     edm::Value,
     entity::{
-        Access, FromRow, Needs, RowKind, RowVersion, Schema, SetMembers, TableEntity,
+        FromRow, Needs, RowKind, RowVersion, Schema, SetMembers, TableEntity, UntypedPath,
         dated::DatedTables, set::Members,
     },
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
-    key::Family,
+    key::RowFamily,
     limits::PAGE_ROWS,
     outbox::state::Outbox,
     page::Cursor,
@@ -53,7 +53,7 @@ pub(crate) type AcceptsNonMemberRow = fn(&Row) -> Result<bool>;
 pub(crate) struct Request {
     pub(crate) store: Store,
     pub(crate) table: String,
-    pub(crate) access: Access,
+    pub(crate) access: UntypedPath,
     pub(crate) schema: Option<&'static Schema>,
     pub(crate) members: Option<&'static Members>,
     /// What reads of the type or the members must do.
@@ -90,7 +90,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) fn new(store: Store, table: String, access: Access) -> Self {
+    pub(crate) fn new(store: Store, table: String, access: UntypedPath) -> Self {
         Self {
             store,
             table,
@@ -332,7 +332,7 @@ impl Request {
         self.with_expired = true;
     }
 
-    pub(crate) fn family(&self) -> Option<&'static Family> {
+    pub(crate) fn family(&self) -> Option<&'static RowFamily> {
         self.access.family
     }
 
@@ -442,7 +442,7 @@ impl Request {
             return Ok(ItemRows::OfMembers(members));
         }
         // A copy is one row.
-        let is_of_parts = self.family().is_none_or(Family::is_primary);
+        let is_of_parts = self.family().is_none_or(RowFamily::is_primary);
         let Some(schema) = self.schema.filter(|_| is_of_parts) else { return Ok(ItemRows::Single) };
         let select =
             if self.only_deciding_properties { Some(&[][..]) } else { self.select.as_deref() };

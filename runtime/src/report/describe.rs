@@ -12,7 +12,7 @@ use super::{
 use crate::{
     edm::EdmType,
     entity::{ColumnSchema, Discriminator, Schema, dated::DatedTables},
-    key::{Family, FamilyKind, Template},
+    key::{FamilyKind, RowFamily, Template},
     patterns::write_cost::verb_costs,
 };
 
@@ -131,7 +131,7 @@ fn all_rows_of(schema: &'static Schema) -> Vec<RowFamilyModel> {
     rows
 }
 
-fn rows_of(schema: &Schema, family: &'static Family) -> RowFamilyModel {
+fn rows_of(schema: &Schema, family: &'static RowFamily) -> RowFamilyModel {
     RowFamilyModel {
         kind: match family.kind {
             FamilyKind::Primary => RowFamilyKind::Primary,
@@ -173,7 +173,7 @@ fn row_key_of_first_part(key: KeyModel) -> KeyModel {
     KeyModel { template: with(key.template), example: with(key.example) }
 }
 
-fn left_out(family: &Family) -> String {
+fn left_out(family: &RowFamily) -> String {
     let shown: Vec<&str> = family.left_out.iter().take(6).copied().collect();
     match family.left_out.len().saturating_sub(shown.len()) {
         0 => shown.join(", "),
@@ -280,7 +280,7 @@ fn push_fields(
 
 /// Returns the names of the row families that have the field in a key.
 fn families_with(schema: &'static Schema, field: &str) -> Vec<&'static str> {
-    let has = |family: &&'static Family| {
+    let has = |family: &&'static RowFamily| {
         family.partition.parts().chain(family.row.parts()).any(|part| part.field == field)
     };
     schema.families.iter().filter(has).map(|family| family.name).collect()
@@ -289,7 +289,7 @@ fn families_with(schema: &'static Schema, field: &str) -> Vec<&'static str> {
 /// Returns the names of the indexes whose copies store the field as a property because their own keys do not
 /// contain the field. The primary does not store the field: the primary's keys contain its value.
 fn copies_storing(schema: &'static Schema, field: &str) -> Vec<&'static str> {
-    let stores = |family: &&'static Family| {
+    let stores = |family: &&'static RowFamily| {
         family.is_copy() && !family.in_keys.contains(&field) && !family.leaves_out(field)
     };
     schema.families.iter().filter(stores).map(|family| family.name).collect()

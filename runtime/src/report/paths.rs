@@ -5,7 +5,7 @@ use crate::{
     access::{CostClass, Keys},
     entity::Schema,
     filter::Filter,
-    key::{Family, Form, Segment, Template},
+    key::{Form, RowFamily, Segment, Template},
     query::conditions::type_condition,
 };
 
@@ -35,7 +35,7 @@ pub(super) fn paths_of(schema: &'static Schema) -> Vec<PathModel> {
 }
 
 /// Returns the name of the method that begins a path of the family.
-pub(super) fn path_method_name(schema: &'static Schema, family: &Family) -> String {
+pub(super) fn path_method_name(schema: &'static Schema, family: &RowFamily) -> String {
     let mut name = String::new();
     let mut after_lower = false;
     for c in family.name.chars() {
@@ -49,7 +49,7 @@ pub(super) fn path_method_name(schema: &'static Schema, family: &Family) -> Stri
 }
 
 /// Returns the filter that is sent for the keys.
-fn filter_of(schema: &'static Schema, family: &Family, keys: &Keys) -> Filter {
+fn filter_of(schema: &'static Schema, family: &RowFamily, keys: &Keys) -> Filter {
     let filter = keys.filter();
     match type_condition(schema, family, keys) {
         Some(condition) => filter.and_all(condition),
@@ -57,7 +57,7 @@ fn filter_of(schema: &'static Schema, family: &Family, keys: &Keys) -> Filter {
     }
 }
 
-fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<PathModel> {
+fn paths_of_family(schema: &'static Schema, family: &'static RowFamily) -> Vec<PathModel> {
     let (partition, row) = (example_key(&family.partition), example_key(&family.row));
     let path = |mut given: Vec<String>, keys: &Keys, requests: &str| {
         let filter = filter_of(schema, family, keys);
@@ -113,7 +113,7 @@ fn paths_of_family(schema: &'static Schema, family: &'static Family) -> Vec<Path
 /// RowKey. Returns `None` if a further RowKey part writes such a field, since a caller gives a field as a
 /// whole. If the PartitionKey contains only the period or the bucket of the field, the caller gives that
 /// instead.
-fn given_fields(family: &Family, known: usize) -> Option<Vec<String>> {
+fn given_fields(family: &RowFamily, known: usize) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let is_open = |field: &str| family.row.parts().skip(known).any(|part| part.field == field);
     for part in family.partition.parts() {

@@ -4,7 +4,7 @@ use super::{example::example_key, model::FieldModel};
 use crate::{
     edm::EdmType,
     entity::{ColumnSchema, Schema},
-    key::{Family, Form},
+    key::{Form, RowFamily},
     limits::{BATCH_OPERATIONS, PROPERTIES},
 };
 
@@ -52,7 +52,7 @@ pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec
     warnings
 }
 
-fn hot_partition(family: &'static Family) -> Option<String> {
+fn hot_partition(family: &'static RowFamily) -> Option<String> {
     // Local families are in their primary's partition.
     if !family.is_primary() && !family.is_remote {
         return None;
@@ -100,7 +100,7 @@ fn hot_partition(family: &'static Family) -> Option<String> {
 
 /// Returns a warning about a list whose keys have no field apart from those of the PartitionKey: each entity of the
 /// partition adds to it.
-fn growing_list(schema: &Schema, list: &Family) -> Option<String> {
+fn growing_list(schema: &Schema, list: &RowFamily) -> Option<String> {
     let primary = schema.families.first()?;
     let is_of_partition = |part: &crate::key::TemplatePart| {
         primary.partition.parts().any(|of_partition| of_partition.field == part.field)
@@ -117,7 +117,7 @@ fn growing_list(schema: &Schema, list: &Family) -> Option<String> {
 }
 
 /// Returns a warning about a copy that holds blob fields or split fields.
-fn copied_blob(schema: &Schema, copy: &Family) -> Option<String> {
+fn copied_blob(schema: &Schema, copy: &RowFamily) -> Option<String> {
     if !copy.is_copy() {
         return None;
     }

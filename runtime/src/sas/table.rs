@@ -14,9 +14,9 @@ use super::{
 use crate::{
     access::Keys,
     backend::azure::{AccountKey, UserDelegationKey},
-    entity::{Access, Path, TableEntity, dated::check_home_table, home::table_of_path},
+    entity::{Path, TableEntity, UntypedPath, dated::check_home_table, home::table_of_path},
     error::Result,
-    key::Family,
+    key::RowFamily,
     limits,
     plan::wide,
 };
@@ -347,7 +347,7 @@ impl TableSas {
 
 /// Fails with `is_invalid` for a path whose keys lack a blind token. The token needs the blind token key,
 /// and a signature is made without a request.
-fn refuse_missing_tokens(access: &Access) -> Result<()> {
+fn refuse_missing_tokens(access: &UntypedPath) -> Result<()> {
     if !access.needs_key_tokens() {
         return Ok(());
     }
@@ -359,10 +359,10 @@ fn refuse_missing_tokens(access: &Access) -> Result<()> {
 }
 
 /// Returns the keys of the rows that a read of the path asks for: all parts of each wide entity.
-fn keys_of_path<P: Path>(access: &Access) -> Result<Keys> {
+fn keys_of_path<P: Path>(access: &UntypedPath) -> Result<Keys> {
     let (schema, keys) = (P::Entity::SCHEMA, access.checked_keys()?);
     // A copy is always one row, even if the entity is wide.
-    match schema.is_wide() && access.family.is_none_or(Family::is_primary) {
+    match schema.is_wide() && access.family.is_none_or(RowFamily::is_primary) {
         true => Ok(wide::bounds_with_all_parts(schema, keys)),
         false => Ok(keys.clone()),
     }

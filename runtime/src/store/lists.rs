@@ -19,7 +19,7 @@ use crate::{
     filter::Filter,
     plan::{
         IdForm, StoredList,
-        outbox::{BlobList, ListAddress, list_blob_name},
+        outbox::{BlobList, ListAddress, name_of_list_blob},
         spill_bounds,
     },
     row::Row,
@@ -126,7 +126,7 @@ pub(crate) async fn write_list_blob(
     text: String,
     seen: Option<BlobVersion>,
 ) -> Result<()> {
-    let name = list_blob_name(at, store.table_case());
+    let name = name_of_list_blob(at, store.table_case());
     blobs(store)?.write_text_if_unchanged(&name, text, seen).await
 }
 
@@ -135,13 +135,13 @@ pub(crate) async fn read_list_blob_version(
     store: &Store,
     at: RowAt<'_>,
 ) -> Result<Option<BlobVersion>> {
-    let blob = blobs(store)?.read_text(&list_blob_name(at, store.table_case())).await?;
+    let blob = blobs(store)?.read_text(&name_of_list_blob(at, store.table_case())).await?;
     Ok(blob.map(|blob| blob.version))
 }
 
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let (at, case) = (address.as_row_at(), store.table_case());
-    let blob = blobs(store)?.read_text(&list_blob_name(at, case)).await?;
+    let blob = blobs(store)?.read_text(&name_of_list_blob(at, case)).await?;
     let list = blob.map(|blob| BlobList::parse(blob, at, case)).transpose();
     list.map(FoundList::Blob)
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::rows::Store;
 use crate::{
-    entity::{Access, Schema},
+    entity::{Schema, UntypedPath},
     error::{Error, ErrorKind, Result},
 };
 
@@ -18,8 +18,8 @@ impl Store {
     pub(crate) async fn path_with_key_tokens<'a>(
         &self,
         schema: Option<&'static Schema>,
-        access: &'a Access,
-    ) -> Result<Cow<'a, Access>> {
+        access: &'a UntypedPath,
+    ) -> Result<Cow<'a, UntypedPath>> {
         if !access.needs_key_tokens() {
             return Ok(Cow::Borrowed(access));
         }
@@ -30,8 +30,8 @@ impl Store {
     async fn fill_key_tokens(
         &self,
         schema: Option<&'static Schema>,
-        access: &Access,
-    ) -> Result<Access> {
+        access: &UntypedPath,
+    ) -> Result<UntypedPath> {
         let Some(schema) = schema else {
             let message =
                 "the path's keys contain a blind token, which only a typed query can make";
@@ -51,8 +51,8 @@ impl Store {
     pub(crate) async fn tokens_to_look_up(
         &self,
         schema: Option<&'static Schema>,
-        access: &Access,
-    ) -> Result<Option<Access>> {
+        access: &UntypedPath,
+    ) -> Result<Option<UntypedPath>> {
         match self.fill_key_tokens(schema, access).await {
             Err(error) if self.is_lookup_of_shredded_scope(&error, access, &None).await => Ok(None),
             keyed => keyed.map(Some),

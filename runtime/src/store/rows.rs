@@ -12,9 +12,9 @@ use crate::{
     },
     batch::{Batch, Deadline, Written},
     blob_port::BlobStore,
-    entity::{Access, Schema},
+    entity::{Schema, UntypedPath},
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::RowFamily,
     limits,
     page::PageLoop,
     plan::{TokenMaker, TokenScope},
@@ -173,7 +173,7 @@ impl Store {
     pub(crate) async fn is_lookup_of_shredded_scope(
         &self,
         error: &Error,
-        access: &Access,
+        access: &UntypedPath,
         named: &TokenScope,
     ) -> bool {
         let is_lookup_of_shredded_scope =
@@ -236,12 +236,12 @@ impl Store {
         if let ReadAs::Typed(schema) = read_as
             && schema.is_wide()
         {
-            return self.read_parts(request, schema).await;
+            return self.read_and_join_parts(request, schema).await;
         }
         if let ReadAs::Members(members) = read_as
             && members.has_wide()
         {
-            return self.read_set_member(request, members).await;
+            return self.read_row_of_entity_set(request, members).await;
         }
         self.read_row_decrypted(request, read_as).await
     }
@@ -267,7 +267,7 @@ impl Store {
         &self,
         row: &Row,
         read_as: ReadAs,
-        expected: Option<&'static Family>,
+        expected: Option<&'static RowFamily>,
     ) -> bool {
         let expiry = match read_as {
             ReadAs::Typed(schema) => schema.expiry_of(row, expected),

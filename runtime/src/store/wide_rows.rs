@@ -18,7 +18,7 @@ use crate::{
 
 impl Store {
     /// Reads a row of a set. For part 1 of a wide member, reads all its parts. Returns `None` for any other part.
-    pub(crate) async fn read_set_member(
+    pub(crate) async fn read_row_of_entity_set(
         &self,
         request: ReadRequest<'_>,
         members: &'static Members,
@@ -26,7 +26,7 @@ impl Store {
         let row = self.read_row_decrypted(request, ReadAs::Members(members)).await?;
         match row.as_ref().and_then(|row| members.wide_member_of(row)) {
             Some((_, schema)) if wide::is_key_of_first_part(request.row_key) => {
-                self.read_parts(request, schema).await
+                self.read_and_join_parts(request, schema).await
             }
             Some(_) => Ok(None),
             None => Ok(row),
@@ -35,7 +35,7 @@ impl Store {
 
     /// Reads the parts of a wide entity with the selected properties in parallel. If they do not belong together,
     /// reads all parts again with one query.
-    pub(crate) async fn read_parts(
+    pub(crate) async fn read_and_join_parts(
         &self,
         request: ReadRequest<'_>,
         schema: &'static Schema,

@@ -301,7 +301,7 @@ impl BlobReader {
             if let Some(copied) = target.stream_blob(&to).await? {
                 // If the target were the client's own blobs, the copy would be deleted with the entity.
                 let probe = format!("entable-copy-{}", self.store.random.random_id());
-                if target.probe_same_blobs(source, folder, &probe).await? {
+                if target.probe_is_folder_of_store(source, folder, &probe).await? {
                     let message = "the target and the client keep their blobs in the same folder; name another folder";
                     return Err(self.error_at_blob(Error::new(ErrorKind::Invalid, message)));
                 }

@@ -319,11 +319,11 @@ impl ClientBuilder {
     /// ```
     /// use entable::{backend::Memory, prelude::*};
     ///
-    /// assert!(Client::builder().backend(Memory::new()).metrics().build().is_ok());
+    /// assert!(Client::builder().backend(Memory::new()).report_metrics().build().is_ok());
     /// ```
     #[cfg(feature = "metrics")]
     #[must_use]
-    pub fn metrics(mut self) -> Self {
+    pub fn report_metrics(mut self) -> Self {
         self.metering = Metering::enabled();
         self
     }

@@ -17,7 +17,7 @@ use crate::{
     backend::ReadRequest,
     batch::{Condition, Operation, Written},
     entity::{
-        Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity, dated::TimeWindow,
+        DynamicEntity, FromRow, Path, Schema, Stored, TableEntity, UntypedPath, dated::TimeWindow,
         etag_if_unchanged,
     },
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
@@ -40,7 +40,7 @@ const LEGACY: &str = "_ClientEncryptionMetadata1";
 /// The rows that an untyped query selects: by [`Keys`], by both keys, by a typed path or by a [`Filter`].
 #[derive(Debug, Clone)]
 pub struct RowSelection {
-    access: Access,
+    access: UntypedPath,
     filter: Option<Filter>,
     /// The entity that a typed path belongs to, if the path's keys still lack their blind tokens.
     schema: Option<&'static Schema>,
@@ -67,7 +67,7 @@ impl Client {
 impl RowSelection {
     fn of_keys(keys: Keys) -> Self {
         let fault = keys.fault.clone();
-        let access = Access { fault, ..Access::of_keys(None, keys) };
+        let access = UntypedPath { fault, ..UntypedPath::of_keys(None, keys) };
         Self { access, filter: None, schema: None }
     }
 
@@ -119,10 +119,10 @@ impl From<Filter> for RowSelection {
 /// Selects the rows that a typed path addresses, whatever their types.
 impl<P: Path> From<P> for RowSelection {
     fn from(path: P) -> Self {
-        let Access { keys, fault, open, window, .. } = path.access();
+        let UntypedPath { keys, fault, open, window, .. } = path.access();
         let fault = fault.or_else(|| window.and_then(TimeWindow::fault_in_untyped_query));
         let schema = open.is_some().then_some(P::Entity::SCHEMA);
-        let access = Access { fault, open, ..Access::of_keys(None, keys) };
+        let access = UntypedPath { fault, open, ..UntypedPath::of_keys(None, keys) };
         Self { access, filter: None, schema }
     }
 }

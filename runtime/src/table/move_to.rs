@@ -6,7 +6,7 @@ use crate::{
     authentic::MoveIdentity,
     backend::BoxFuture,
     batch::Batch,
-    entity::{Access, BackgroundWork, IntoPoint, Stored, TableEntity, WritableView, own_row},
+    entity::{BackgroundWork, IntoPoint, Stored, TableEntity, UntypedPath, WritableView, own_row},
     error::{Error, ErrorKind, Result, SealFault},
     guard::Guard,
     outbox::{
@@ -214,7 +214,7 @@ impl<E: TableEntity> Table<E> {
         Box::pin(async move { self.table_of_point(&access)?.unlock_move_source(&access).await })
     }
 
-    async fn unlock_move_source(&self, access: &Access) -> Result<bool> {
+    async fn unlock_move_source(&self, access: &UntypedPath) -> Result<bool> {
         let store = self.client.store();
         let access = store.path_with_key_tokens(Some(E::SCHEMA), access).await?;
         let (partition_key, row_key) = access.point()?;

@@ -16,7 +16,7 @@ use crate::{
     access::Keys,
     address::RowAt,
     entity::{
-        Access, Aggregate, EntitySet, SetMembers, Stored,
+        Aggregate, EntitySet, SetMembers, Stored, UntypedPath,
         set::{ResolvedRow, aggregate::PartitionFold, read_set_item},
     },
     error::{Error, ErrorKind, Result},
@@ -254,7 +254,8 @@ impl<S: EntitySet> SetTable<S> {
             let message = "`get` takes both keys of one row; use `query` for several rows";
             return Err(place(Error::new(ErrorKind::Invalid, message)));
         };
-        let plan = ReadPlan::for_row_of_set::<S>(store, Access::of_keys(None, Keys::whole_table()));
+        let plan =
+            ReadPlan::for_row_of_set::<S>(store, UntypedPath::of_keys(None, Keys::whole_table()));
         match plan.read_row(store, RowAt::new(&self.name, partition_key, row_key)).await? {
             None => Ok(None),
             Some(row) => decode_item::<S>(row, false).map_err(place),

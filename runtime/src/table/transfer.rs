@@ -9,7 +9,7 @@ use super::typed::Table;
 use crate::{
     address::{RowAddress, RowAt},
     backend::BoxFuture,
-    entity::{Access, IntoPoint, Stored, TableEntity, WritableView, own_row},
+    entity::{IntoPoint, Stored, TableEntity, UntypedPath, WritableView, own_row},
     error::{BoxError, Error, ErrorKind, Result},
     outbox::{change_tokens::plan_effect_with_tokens, commit::commit_changes},
     plan::{self, Change},
@@ -156,7 +156,11 @@ impl<E: TableEntity> Table<E> {
         Box::pin(self.transfer_entity_at(own_row(point), target))
     }
 
-    async fn transfer_entity_at(&self, access: Access, target: &impl Target<E>) -> Result<bool> {
+    async fn transfer_entity_at(
+        &self,
+        access: UntypedPath,
+        target: &impl Target<E>,
+    ) -> Result<bool> {
         if target.takes_rows() {
             refuse_rows::<E>(target.takes_blobs())?;
         }
@@ -218,7 +222,7 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns the address of the entity at a point. Returns `None` if the point does not determine its dated
     /// table, or if an encryption key for its blind tokens is missing.
-    async fn address_of_point(&self, access: &Access) -> Option<RowAddress> {
+    async fn address_of_point(&self, access: &UntypedPath) -> Option<RowAddress> {
         let (table, access) = self.resolve_point(access).await.ok()?;
         let (partition_key, row_key) = access.point().ok()?;
         Some(RowAt::new(&table.name, partition_key, row_key).to_owned())

@@ -9,13 +9,13 @@ use crate::{
     access::Keys,
     address::RowAt,
     entity::{
-        Access, FromRow, FullView, IntoPoint, ListView, Path, Point, Projection, ReadableAs,
-        Stored, TableEntity,
+        FromRow, FullView, IntoPoint, ListView, Path, Point, Projection, ReadableAs, Stored,
+        TableEntity, UntypedPath,
         dated::{Period, check_home_table},
         home::{table_of_path, table_of_stored, table_to_replace_in},
     },
     error::{Error, Result},
-    key::Family,
+    key::RowFamily,
     plan::TokenMaker,
     query::{
         build::{Queried, Query, TypedRequest},
@@ -140,7 +140,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Returns the table of a path to one row.
-    pub(super) fn table_of_point(&self, access: &Access) -> Result<Cow<'_, Self>> {
+    pub(super) fn table_of_point(&self, access: &UntypedPath) -> Result<Cow<'_, Self>> {
         self.home_table_of_entity(|| match access.window {
             // Keys are enough if the caller opened a single table.
             None if self.name_if_one_table().is_some() => Ok(Cow::Owned(self.name.clone())),
@@ -151,8 +151,8 @@ impl<E: TableEntity> Table<E> {
     /// Returns the table of a path to one row. Also returns the path, with its blind tokens.
     pub(super) async fn resolve_point<'a>(
         &'a self,
-        access: &'a Access,
-    ) -> Result<(Cow<'a, Self>, Cow<'a, Access>)> {
+        access: &'a UntypedPath,
+    ) -> Result<(Cow<'a, Self>, Cow<'a, UntypedPath>)> {
         let table = self.table_of_point(access)?;
         let access = self.client.store().path_with_key_tokens(Some(E::SCHEMA), access).await;
         let access = access.map_err(|error| error.in_table(&table.name))?;
@@ -211,7 +211,7 @@ impl<E: TableEntity> Table<E> {
 
     /// Creates the tables of remote copies. Tables that exist are accepted, because entities may share them.
     async fn create_tables_of_copies(&self) -> Result<()> {
-        let families: &'static [Family] = E::SCHEMA.families;
+        let families: &'static [RowFamily] = E::SCHEMA.families;
         for family in families.iter().filter(|family| family.table.is_some()) {
             self.client
                 .create_table_if_not_exists(&family.table_given_primary_table(&self.name))
@@ -367,7 +367,7 @@ impl<E: TableEntity> Table<E> {
     pub(super) fn read_point<T: FromRow>(
         &self,
         verb: &'static str,
-        access: Access,
+        access: UntypedPath,
     ) -> BoxFuture<'_, Result<Option<Stored<T>>>> {
         let store = self.client.store();
         let mut plan = ReadPlan::for_row(store, RowType::of::<E, T>(), access);
@@ -395,7 +395,8 @@ impl<E: TableEntity> Table<E> {
         partition_key: &str,
         row_key: &str,
     ) -> Result<Option<Stored<E>>> {
-        let (store, access) = (self.client.store(), Access::of_keys(None, Keys::whole_table()));
+        let (store, access) =
+            (self.client.store(), UntypedPath::of_keys(None, Keys::whole_table()));
         let plan = ReadPlan::for_row(store, RowType::of::<E, E>(), access)?.with_expired();
         match plan.read_row(store, RowAt::new(&self.name, partition_key, row_key)).await {
             Err(error) if self.is_dated_table_gone(&error) => Ok(None),
@@ -418,7 +419,7 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns the table that holds the rows of a row family: the family's own table, or this one. Returns this
     /// table for `None`, which is the row family of a path that names none.
-    fn table_of(&self, family: Option<&'static Family>) -> Cow<'_, str> {
+    fn table_of(&self, family: Option<&'static RowFamily>) -> Cow<'_, str> {
         family.map_or(Cow::Borrowed(&*self.name), |family| {
             family.table_given_primary_table(&self.name)
         })
@@ -482,7 +483,7 @@ impl<E: TableEntity> Table<E> {
         Box::pin(self.read_keys_of_list(path.access()))
     }
 
-    async fn read_keys_of_list(&self, list: Access) -> Result<Vec<Point<E>>> {
+    async fn read_keys_of_list(&self, list: UntypedPath) -> Result<Vec<Point<E>>> {
         let request = Request::new(self.client.store().clone(), self.name.clone(), list)
             .with_schema_of_keys(Some(E::SCHEMA));
         let request = match &E::SCHEMA.dated {

@@ -13,7 +13,7 @@ use crate::{
     backend::BoxFuture,
     batch::Written,
     entity::{
-        Access, BackgroundWork, IntoPoint, Patch, Stored, TableEntity, WritableView,
+        BackgroundWork, IntoPoint, Patch, Stored, TableEntity, UntypedPath, WritableView,
         etag_if_unchanged, own_row,
     },
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
@@ -230,7 +230,7 @@ impl<E: TableEntity> Table<E> {
         Box::pin(self.patch_entity_at(own_row(point), patch.into()))
     }
 
-    async fn patch_entity_at(&self, access: Access, patch: Patch<E>) -> Result<Written> {
+    async fn patch_entity_at(&self, access: UntypedPath, patch: Patch<E>) -> Result<Written> {
         let table = self.table_of_point(&access)?;
         let (outcome, _) = table.write_change("patch_at", plan::patch_at(&access, patch)).await?;
         outcome.written.ok_or_else(no_answer_error)
@@ -273,7 +273,7 @@ impl<E: TableEntity> Table<E> {
 
     async fn update_entity_at(
         &self,
-        access: &Access,
+        access: &UntypedPath,
         change: ChangeOf<'_, E>,
     ) -> Result<Stored<E>> {
         let (table, access) = self.resolve_point(access).await?;
@@ -316,7 +316,7 @@ impl<E: TableEntity> Table<E> {
 
     async fn update_or_insert_at(
         &self,
-        access: &Access,
+        access: &UntypedPath,
         default: E,
         change: ChangeOf<'_, E>,
     ) -> Result<Stored<E>> {
@@ -455,7 +455,7 @@ impl<E: TableEntity> Table<E> {
         Box::pin(self.delete_entity_at(own_row(point)))
     }
 
-    async fn delete_entity_at(&self, access: Access) -> Result<bool> {
+    async fn delete_entity_at(&self, access: UntypedPath) -> Result<bool> {
         let table = self.table_of_point(&access)?;
         match table.write_change("delete_at", plan::delete_at::<E>(&access, false)).await {
             // A dated table is dropped together with its entities.

@@ -7,7 +7,7 @@ use crate::{
     entity::{
         KeyRef, Point, Stored, TableEntity, WritableView,
         home::{table_of_path, table_of_stored, table_to_replace_in},
-        into_point::{NotOneRow, ThisPath},
+        into_point::{NotOneRow, PathInCompilerMessage},
     },
     error::{Error, ErrorKind, Result},
     plan::{self, Change},
@@ -198,7 +198,7 @@ impl<E: TableEntity> Deletable for KeyRef<E> {
 }
 
 // Only for the compiler's message: no path meets the bound.
-impl<B: NotOneRow<ThisPath>> Deletable for B {
+impl<B: NotOneRow<PathInCompilerMessage>> Deletable for B {
     fn table(&self) -> Result<Cow<'static, str>> {
         Ok(Cow::Borrowed(B::Entity::SCHEMA.table))
     }

@@ -13,7 +13,7 @@ use crate::{
     entity::Schema,
     error::{Error, Result},
     filter::{Comparison, Filter},
-    key::Family,
+    key::RowFamily,
     limits::BATCH_OPERATIONS,
     outbox::{commit::commit_changes, expired::deletion_of},
     plan::{
@@ -264,7 +264,7 @@ impl Worker {
         &self,
         schema: &'static Schema,
         table: &str,
-        index: &'static Family,
+        index: &'static RowFamily,
         page: Rows,
     ) -> Vec<Result<Row>> {
         let Some(date) = page.date else { return Vec::new() };

@@ -168,7 +168,7 @@ impl Worker {
         // Read the primary last. A copy that is written under an ETag read before the primary cannot overwrite what
         // a newer version of the primary made of that copy.
         let primary = self.read_primary(table, &dirty);
-        let read = guards.await_in_order(Guard::DestinationFirst, copies, primary).await?;
+        let read = guards.await_in_guarded_order(Guard::DestinationFirst, copies, primary).await?;
         let (mut copies, primary) = read;
         if !guards.guard_holds(Guard::ClaimBetween) {
             // Only a simulation reads the claims this late, to show the damage.

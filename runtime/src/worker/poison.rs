@@ -3,7 +3,7 @@
 use super::{
     failure::ignore_newer_or_missing,
     partition::OutboxRow,
-    poison_row::{POISON_PARTITION, PoisonNotes, StoredPoison, join_parts, poison_rows},
+    poison_row::{POISON_PARTITION, PoisonNotes, StoredPoison, build_poison_rows, join_parts},
     state::{Worker, table_and_keys_of},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub struct Poisoned {
     /// The original outbox row, without its retry state.
     outbox_row: Row,
     /// The row in the poison table, or its two parts.
-    poison_rows: Vec<Row>,
+    build_poison_rows: Vec<Row>,
     /// Whether all parts of the row in the poison table were found.
     is_whole: bool,
 }
@@ -124,7 +124,7 @@ impl Worker {
         let seen = version.map(ETag::to_string).unwrap_or_default();
         // The key contains the ETag: a repeated attempt finds the row in the poison table.
         let key = hash128(&[table, partition_key, row_key, &seen]);
-        let rows = poison_rows(&key, row, [table, error])?;
+        let rows = build_poison_rows(&key, row, [table, error])?;
         // Insert before deleting the original, which keeps the work in at least one of the tables.
         self.write_poison_rows(rows).await
     }
@@ -146,7 +146,7 @@ impl Worker {
 
     /// Deletes work from the poison table under the ETags that were read.
     async fn delete_poison_rows(&self, poisoned: &Poisoned) -> Result<()> {
-        let deletions = poisoned.poison_rows.iter().map(|row| {
+        let deletions = poisoned.build_poison_rows.iter().map(|row| {
             Operation::delete(row.partition_key(), row.row_key(), Condition::for_etag(row.etag()))
         });
         let batch = batch_of_poison_rows(deletions)?;
@@ -389,7 +389,7 @@ impl Poisoned {
     fn damaged_error(&self) -> Error {
         let message = "the poisoned row lacks its place, its type or a part; mend it, or delete it";
         let error = Error::new(ErrorKind::Decode, message).in_table(POISON_TABLE);
-        match self.poison_rows.first().map(Row::keys) {
+        match self.build_poison_rows.first().map(Row::keys) {
             Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),
             None => error,
         }
@@ -399,9 +399,17 @@ impl Poisoned {
     fn from_stored(stored: StoredPoison) -> Result<Self> {
         let (PoisonNotes { table, error }, outbox_row) = stored.notes_and_outbox_row()?;
         let partition_key = outbox_row.partition_key().to_owned();
-        let StoredPoison { rows: poison_rows, is_whole } = stored;
+        let StoredPoison { rows: build_poison_rows, is_whole } = stored;
         // Verified later, if the work has a code at all.
         let authenticity = WorkAuthenticity::Unsigned;
-        Ok(Self { table, partition_key, error, authenticity, outbox_row, poison_rows, is_whole })
+        Ok(Self {
+            table,
+            partition_key,
+            error,
+            authenticity,
+            outbox_row,
+            build_poison_rows,
+            is_whole,
+        })
     }
 }

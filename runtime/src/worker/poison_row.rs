@@ -27,7 +27,7 @@ const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
 
 /// Returns the rows that store an outbox row with these notes in the poison table under the RowKey `key`: one
 /// row, or two parts if one row is too small.
-pub(super) fn poison_rows(
+pub(super) fn build_poison_rows(
     key: &str,
     outbox_row: &Row,
     [table, error]: [&str; 2],

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::{
     flush::Flush,
     hour::{LogHour, clamped_ticks},
-    name::LogName,
+    name::LogBlobName,
     reader::LogReader,
     source::LogBlobs,
     writer::LogWriter,
@@ -92,8 +92,8 @@ impl BlobLog {
     /// # Errors
     ///
     /// `is_invalid` if `name` does not have the form of a log blob's name.
-    pub fn parse(name: &str) -> Result<LogName> {
-        LogName::parse(name)
+    pub fn parse(name: &str) -> Result<LogBlobName> {
+        LogBlobName::parse(name)
     }
 
     /// Returns a new writer, which stores its records when `flush` says. It shares no buffers with other

@@ -16,7 +16,7 @@ mod blob_log;
 
 pub use blob_log::BlobLog;
 pub use flush::Flush;
-pub use name::LogName;
+pub use name::LogBlobName;
 pub use reader::{DamagedLine, LogReader, LogRecords};
 pub use record::LogRecord;
 pub use writer::LogWriter;

@@ -27,13 +27,13 @@ const MAX_LOG_NAME: usize = 63;
 /// # Ok::<(), entable::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogName {
+pub struct LogBlobName {
     log: String,
     pub(super) hour: LogHour,
     number: u32,
 }
 
-impl LogName {
+impl LogBlobName {
     pub(super) fn new(log: &str, hour: LogHour, number: u32) -> Self {
         Self { log: log.to_owned(), hour, number }
     }
@@ -70,7 +70,7 @@ impl LogName {
     }
 }
 
-impl fmt::Display for LogName {
+impl fmt::Display for LogBlobName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let folder = folder_name(&self.log, LogFolder::of_hour(self.hour));
         write!(f, "{folder}/{:06}.log", self.number)
@@ -102,7 +102,7 @@ pub(super) fn check_log_name(log: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-fn parse(name: &str) -> Option<LogName> {
+fn parse(name: &str) -> Option<LogBlobName> {
     let mut parts = name.split('/');
     let log = parts.next().filter(|log| check_log_name(log).is_ok())?;
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
@@ -110,7 +110,7 @@ fn parse(name: &str) -> Option<LogName> {
     let file = parts.next()?;
     let start: Ticks = format!("{year}-{month}-{day}T{hour}:00:00Z").parse().ok()?;
     let number: u32 = file.strip_suffix(".log")?.parse().ok()?;
-    let parsed = LogName::new(log, LogHour::hour_of(start), number);
+    let parsed = LogBlobName::new(log, LogHour::hour_of(start), number);
     // Only one text is the name of a blob: no missing zero, no sign, no seventh part.
     (number > 0 && parsed.to_string() == name).then_some(parsed)
 }
@@ -144,9 +144,9 @@ mod tests {
             "a.b/2014/07/31/1800/000001.log",
             "queue/2014/07/31/1800/00000\u{661}.log",
         ] {
-            assert!(LogName::parse(name).is_err_and(|error| error.is_invalid()), "{name}");
+            assert!(LogBlobName::parse(name).is_err_and(|error| error.is_invalid()), "{name}");
         }
-        let many = LogName::parse("queue/2014/07/31/1800/1000000.log");
+        let many = LogBlobName::parse("queue/2014/07/31/1800/1000000.log");
         assert_eq!(many.map(|name| name.number()).ok(), Some(1_000_000));
     }
 
@@ -155,8 +155,8 @@ mod tests {
         fn a_name_is_parsed_to_what_it_was_made_of(
             log in "[a-z0-9_-]{1,63}", at in 0..=Ticks::MAX.get(), number in 1..=u32::MAX
         ) {
-            let name = LogName::new(&log, LogHour::hour_of(Ticks::new(at).unwrap()), number);
-            prop_assert_eq!(LogName::parse(&name.to_string()).unwrap(), name.clone());
+            let name = LogBlobName::new(&log, LogHour::hour_of(Ticks::new(at).unwrap()), number);
+            prop_assert_eq!(LogBlobName::parse(&name.to_string()).unwrap(), name.clone());
             prop_assert_eq!(name.path().to_string(), name.to_string());
         }
     }

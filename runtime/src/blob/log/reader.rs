@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::{
     hour::{LogFolder, LogWindow},
-    name::LogName,
+    name::LogBlobName,
     record::{LineFault, LogRecord, RecordsInText, time_of_first_record, time_of_last_record},
     source::LogBlobs,
 };
@@ -41,14 +41,14 @@ pub struct LogReader {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of `{blob}`: {fault}")]
 pub struct DamagedLine {
-    blob: LogName,
+    blob: LogBlobName,
     line: u64,
     fault: LineFault,
 }
 
 impl DamagedLine {
     /// Returns the name of the blob.
-    pub fn blob(&self) -> &LogName {
+    pub fn blob(&self) -> &LogBlobName {
         &self.blob
     }
 
@@ -60,7 +60,7 @@ impl DamagedLine {
 
 /// A blob of an hour that the window touches.
 struct FoundBlob {
-    name: LogName,
+    name: LogBlobName,
     size: u64,
 }
 
@@ -174,7 +174,7 @@ impl LogReader {
     }
 
     /// Reads the records of a blob that are wanted, up to the first damaged line.
-    async fn read_blob(&self, name: &LogName) -> Result<Vec<Result<LogRecord>>> {
+    async fn read_blob(&self, name: &LogBlobName) -> Result<Vec<Result<LogRecord>>> {
         let Some(text) = self.source.read_whole_log_blob(name).await? else {
             let message = format!("the log blob `{name}` was listed but no longer exists");
             return Ok(vec![Err(Error::new(ErrorKind::NotFound, message))]);

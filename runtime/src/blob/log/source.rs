@@ -16,7 +16,7 @@ use object_store::{
 use super::{
     buffer::HourLines,
     hour::{LogFolder, LogHour},
-    name::{LogName, check_log_name, folder_name},
+    name::{LogBlobName, check_log_name, folder_name},
 };
 use crate::{
     edm::Ticks,
@@ -85,20 +85,20 @@ impl LogBlobs {
     }
 
     /// Returns the name of a blob of this log.
-    pub(super) fn log_blob_name(&self, hour: LogHour, number: u32) -> LogName {
-        LogName::new(&self.log, hour, number)
+    pub(super) fn log_blob_name(&self, hour: LogHour, number: u32) -> LogBlobName {
+        LogBlobName::new(&self.log, hour, number)
     }
 
     /// Returns the log's blobs in a folder with their sizes in bytes, ordered by hour and number. Leaves out
     /// blobs whose names a log would not write.
-    pub(super) async fn list_blobs_of(&self, folder: LogFolder) -> Result<Vec<(LogName, u64)>> {
+    pub(super) async fn list_blobs_of(&self, folder: LogFolder) -> Result<Vec<(LogBlobName, u64)>> {
         let folder = folder_name(&self.log, folder);
         let found: Result<Vec<ObjectMeta>, _> =
             self.blob_store()?.list(Some(&Path::from(folder.as_str()))).try_collect().await;
         let found = found.map_err(|error| request_error(&folder, "listed", error))?;
         let named = found.into_iter().filter_map(|blob| {
             // Another program has put this blob here: it has no name of a log's blob.
-            let name = LogName::parse(blob.location.as_ref()).ok()?;
+            let name = LogBlobName::parse(blob.location.as_ref()).ok()?;
             Some((name, blob.size))
         });
         let mut named: Vec<_> = named.collect();
@@ -138,7 +138,7 @@ impl LogBlobs {
 
     async fn put_log_blob(
         &self,
-        name: &LogName,
+        name: &LogBlobName,
         part: &HourLines,
         with_metadata: bool,
     ) -> Result<Result<(), StoreError>> {
@@ -158,7 +158,7 @@ impl LogBlobs {
         Ok(self.blob_store()?.put_opts(&name.path(), payload, options).await.map(drop))
     }
 
-    fn put_answer(&self, name: &LogName, put: Result<(), StoreError>) -> PutAnswer {
+    fn put_answer(&self, name: &LogBlobName, put: Result<(), StoreError>) -> PutAnswer {
         match put {
             Ok(()) => PutAnswer::Stored,
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
@@ -184,7 +184,10 @@ impl LogBlobs {
     }
 
     /// Reads a blob's metadata, or returns `None` if the blob does not exist.
-    pub(super) async fn read_blob_metadata(&self, name: &LogName) -> Result<Option<FlushMetadata>> {
+    pub(super) async fn read_blob_metadata(
+        &self,
+        name: &LogBlobName,
+    ) -> Result<Option<FlushMetadata>> {
         let head = GetOptions { head: true, ..GetOptions::default() };
         let attributes = match self.blob_store()?.get_opts(&name.path(), head).await {
             Ok(answer) => answer.attributes,
@@ -206,7 +209,7 @@ impl LogBlobs {
     }
 
     /// Reads a whole blob, or returns `None` if it does not exist.
-    pub(super) async fn read_whole_log_blob(&self, name: &LogName) -> Result<Option<Bytes>> {
+    pub(super) async fn read_whole_log_blob(&self, name: &LogBlobName) -> Result<Option<Bytes>> {
         let failed = |error| request_error(&name.to_string(), "read", error);
         match self.blob_store()?.get_opts(&name.path(), GetOptions::default()).await {
             Ok(answer) => answer.bytes().await.map(Some).map_err(failed),
@@ -219,7 +222,7 @@ impl LogBlobs {
     /// the blob does not exist.
     pub(super) async fn read_both_ends(
         &self,
-        name: &LogName,
+        name: &LogBlobName,
         size: u64,
         edge: u64,
     ) -> Result<Option<(Bytes, Bytes)>> {

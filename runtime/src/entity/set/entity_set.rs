@@ -4,7 +4,7 @@ use super::{Members, RowMatch};
 use crate::{
     entity::{DynamicEntity, FromRow, Schema, Stored, TableEntity, read_other_version},
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::RowFamily,
     row::Row,
 };
 
@@ -79,7 +79,7 @@ pub trait SetMember: FromRow {
             return None;
         }
         let mut names = Self::columns(None)?;
-        let families: &'static [Family] = Self::MEMBER.families;
+        let families: &'static [RowFamily] = Self::MEMBER.families;
         for family in families.iter().filter(|family| copies && family.is_copy()) {
             names.append(&mut Self::columns(Some(family))?);
         }

@@ -5,7 +5,7 @@
 
 use crate::{
     entity::{Discriminator, Schema},
-    key::Family,
+    key::RowFamily,
     row::Row,
 };
 
@@ -17,7 +17,7 @@ pub struct KeyForm {
     /// Index of the member in the set.
     pub(super) member: usize,
     pub(super) version: u32,
-    pub(super) family: Option<&'static Family>,
+    pub(super) family: Option<&'static RowFamily>,
     /// Index of the closest earlier form whose prefix is a prefix of this form's prefix.
     before: Option<usize>,
 }
@@ -121,7 +121,7 @@ pub(super) fn find_key_form(forms: &'static [KeyForm], row: &Row) -> Option<&'st
     let row_key = row.row_key();
     let mut at = forms.partition_point(|form| form.prefix <= row_key).checked_sub(1);
     while let Some(form) = at.and_then(|at| forms.get(at)) {
-        let fits = |family: &Family| {
+        let fits = |family: &RowFamily| {
             row_key.starts_with(form.prefix)
                 && family.row.matches(row_key)
                 && family.partition.matches(row.partition_key())

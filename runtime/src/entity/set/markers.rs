@@ -6,7 +6,7 @@
 use super::const_str_eq;
 use crate::{
     entity::{Discriminator, Schema},
-    key::Family,
+    key::RowFamily,
 };
 
 /// The discriminator value of one row family of a member, in one version.
@@ -23,14 +23,14 @@ pub struct TypeMarker {
     /// of a member that uses another one.
     pub(super) asked: usize,
     pub(super) version: u32,
-    pub(super) family: Option<&'static Family>,
+    pub(super) family: Option<&'static RowFamily>,
 }
 
 impl TypeMarker {
     const NONE: Self = Self { text: "", key: 0, member: 0, asked: 0, version: 0, family: None };
 }
 
-const fn has_marker(schema: &Schema, family: &Family) -> bool {
+const fn has_marker(schema: &Schema, family: &RowFamily) -> bool {
     matches!(schema.discriminator, Discriminator::Property(_)) && family.is_primary_or_copy()
 }
 

@@ -5,7 +5,7 @@ use crate::{
     edm::{EdmType, ValueRef},
     entity::{Discriminator, RESERVED, Schema, TYPE_NAME, framework::framework_type_of},
     error::{Error, ErrorKind, Result},
-    key::{Family, families_may_collide},
+    key::{RowFamily, families_may_collide},
     row::Row,
 };
 
@@ -28,7 +28,7 @@ pub struct RowMatch {
     /// The byte offset in the row from which [`Row::properties_from`] reads the properties. It is the end of the
     /// discriminator if `match_row` found that as the first property, otherwise 0.
     pub(super) from: u32,
-    family: &'static Family,
+    family: &'static RowFamily,
 }
 
 impl RowMatch {
@@ -43,7 +43,7 @@ impl RowMatch {
     }
 
     /// Returns the family of the row in the version that wrote it.
-    pub fn family(&self) -> &'static Family {
+    pub fn family(&self) -> &'static RowFamily {
         self.family
     }
 
@@ -327,14 +327,14 @@ const fn collide(a: &Schema, b: &Schema, primaries: bool) -> bool {
 }
 
 /// Returns the row family of all parts of a wide entity, or none if the entity is not wide.
-const fn parts_of(schema: &Schema) -> &[Family] {
+const fn parts_of(schema: &Schema) -> &[RowFamily] {
     match schema.part_rows {
         Some(parts) => std::slice::from_ref(parts),
         None => &[],
     }
 }
 
-const fn any_keys_meet(a: &[Family], b: &[Family], primaries: bool) -> bool {
+const fn any_keys_meet(a: &[RowFamily], b: &[RowFamily], primaries: bool) -> bool {
     let mut rest_a = a;
     while let [first_a, after_a @ ..] = rest_a {
         let mut rest_b = b;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    fact::{Fact, FactReader, empty_if_damaged},
+    fact::{CopyFactReader, Fact, empty_if_damaged},
     finding::{Finding, FindingKind, LocalOrRemoteOwner, copy_difference, entry_mismatch},
     scan::{CheckScope, UnmatchedFacts, scan_facts},
 };
@@ -12,7 +12,7 @@ use crate::{
     address::RowAt,
     entity::{CopyRow, TableEntity},
     error::Result,
-    key::Family,
+    key::RowFamily,
     maintain::rows::{derive_existing, read_primary, read_row},
     plan::{StoredList, derive::Derived},
     row::{ETag, Row},
@@ -25,7 +25,7 @@ const MAX_READINGS: usize = 4;
 
 /// A copy or list entry without a counterpart in its partition.
 struct Suspect {
-    family: &'static Family,
+    family: &'static RowFamily,
     row_key: String,
     /// The RowKey of the entry's primary, or `None` for a copy.
     entry_id: Option<String>,
@@ -56,7 +56,7 @@ impl Suspect {
 
 /// Returns the confirmed findings among a partition's unmatched facts.
 pub(crate) async fn confirm_partition<E: TableEntity>(
-    reader: FactReader<'_, E>,
+    reader: CopyFactReader<'_, E>,
     partition_key: &str,
     unmatched: &UnmatchedFacts,
 ) -> Result<Vec<Finding>> {
@@ -99,7 +99,7 @@ pub(crate) async fn confirm_partition<E: TableEntity>(
 /// Scans a partition again for the keys of its unmatched facts, then a third time for every fact with one of
 /// these keys.
 async fn find_suspects<E: TableEntity>(
-    reader: FactReader<'_, E>,
+    reader: CopyFactReader<'_, E>,
     unmatched: &UnmatchedFacts,
 ) -> Result<Vec<Suspect>> {
     let key_of = |fact: &Fact<'_>| {
@@ -312,7 +312,7 @@ async fn read_all<E: TableEntity>(
 /// the previous scan. A writer that made a primary derive one of them would have written the copy and changed
 /// its ETag.
 async fn confirm_orphans<E: TableEntity>(
-    reader: FactReader<'_, E>,
+    reader: CopyFactReader<'_, E>,
     partition_key: &str,
     scope: &CheckScope,
     mut unowned: Vec<Suspect>,

@@ -7,7 +7,7 @@ use std::{pin::pin, time::Duration};
 use futures_util::{StreamExt, stream};
 
 use super::{
-    fact::{Fact, FactReader, copy_family_with_primary},
+    fact::{CopyFactReader, Fact, copy_family_with_primary},
     finding::{Finding, FindingKind, LocalOrRemoteOwner, copy_difference, entry_mismatch},
     scan::{ProgressMeter, TablePager, UnmatchedFacts},
 };
@@ -16,7 +16,7 @@ use crate::{
     entity::{CopyAndPrimaryFamily, EntityRows, TableEntity},
     error::Result,
     guard::Guard,
-    key::Family,
+    key::RowFamily,
     maintain::rows::{derive_existing, read_primary, read_row},
     plan::{
         derive::Derived,
@@ -44,7 +44,7 @@ const READERS: usize = 16;
 /// A remote copy or list entry without a counterpart.
 #[derive(Debug)]
 struct Suspect {
-    family: &'static Family,
+    family: &'static RowFamily,
     address: CopyAddress,
     /// PartitionKey and RowKey of the primary, or `None` if the copy does not contain them.
     primary: Option<(String, String)>,
@@ -73,7 +73,7 @@ enum Outcome {
 
 /// Confirms the unmatched remote facts of one window.
 pub(crate) struct RemoteConfirmer<'t, E> {
-    reader: FactReader<'t, E>,
+    reader: CopyFactReader<'t, E>,
     unmatched: UnmatchedFacts,
     pager: TablePager,
     /// Whether suspects are read again after one write deadline.
@@ -83,7 +83,11 @@ pub(crate) struct RemoteConfirmer<'t, E> {
 impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     /// Creates a confirmer. If `waits` is `false`, it does not wait for a second reading. It then counts the
     /// suspects in the progress and returns no findings.
-    pub(crate) fn new(reader: FactReader<'t, E>, unmatched: UnmatchedFacts, waits: bool) -> Self {
+    pub(crate) fn new(
+        reader: CopyFactReader<'t, E>,
+        unmatched: UnmatchedFacts,
+        waits: bool,
+    ) -> Self {
         let pager = TablePager::new(&reader.table.name, &unmatched.scope);
         Self { reader, unmatched, pager, waits }
     }

@@ -14,7 +14,7 @@ use crate::{
         CopyAndPrimaryFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity, head_row_key,
     },
     error::Result,
-    key::Family,
+    key::RowFamily,
     maintain::rows::derive_rows_of_primary,
     plan::{
         IdForm, TokenMaker,
@@ -50,7 +50,7 @@ impl<'r> RowOrKeyTexts<'r> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fact<'r> {
     /// The index or list that the fact belongs to.
-    pub(crate) family: &'static Family,
+    pub(crate) family: &'static RowFamily,
     /// The keys of the copy, or of the list's head row.
     pub(crate) keys: RowOrKeyTexts<'r>,
     /// The keys of the primary, or `None` if the row does not contain them, as with stored local copies.
@@ -67,7 +67,7 @@ impl<'r> Fact<'r> {
     /// Creates a fact for a copy or list entry that `primary` derives.
     fn from_primary(
         primary: &'r Row,
-        family: &'static Family,
+        family: &'static RowFamily,
         keys: RowOrKeyTexts<'r>,
         hash: u64,
     ) -> Self {
@@ -97,7 +97,7 @@ impl<'r> Fact<'r> {
 
 /// Returns the row families of a remote copy and of its primary, or `None` if no version declares the copy.
 pub(crate) fn copy_family_with_primary<E: TableEntity>(
-    copy: &'static Family,
+    copy: &'static RowFamily,
 ) -> Option<CopyAndPrimaryFamily> {
     Some(CopyAndPrimaryFamily {
         copy,
@@ -108,8 +108,8 @@ pub(crate) fn copy_family_with_primary<E: TableEntity>(
 
 /// Returns the remote copies and lists of one version of an entity. Omits lists in blobs, because no request
 /// lists the existing blobs.
-fn remote_families(schema: &'static Schema) -> impl Iterator<Item = &'static Family> {
-    let families: &'static [Family] = schema.families;
+fn remote_families(schema: &'static Schema) -> impl Iterator<Item = &'static RowFamily> {
+    let families: &'static [RowFamily] = schema.families;
     families.iter().filter(|family| family.is_remote && !family.in_blob)
 }
 
@@ -134,20 +134,20 @@ pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
 }
 
 /// Reads facts from the rows of one entity's tables.
-pub(crate) struct FactReader<'t, E> {
+pub(crate) struct CopyFactReader<'t, E> {
     pub(crate) table: &'t Table<E>,
     hashing: FactHasher,
 }
 
-impl<E> Clone for FactReader<'_, E> {
+impl<E> Clone for CopyFactReader<'_, E> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<E> Copy for FactReader<'_, E> {}
+impl<E> Copy for CopyFactReader<'_, E> {}
 
-impl<'t, E: TableEntity> FactReader<'t, E> {
+impl<'t, E: TableEntity> CopyFactReader<'t, E> {
     /// Creates a reader of facts. It hashes facts with its own random keys, and its hashes cannot be compared with
     /// another reader's.
     pub(crate) fn new(table: &'t Table<E>) -> Self {
@@ -209,7 +209,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     }
 
     /// Returns whether a check compares rows of this family in this table.
-    fn is_family_compared_in(&self, family: &Family, at_table: &str) -> bool {
+    fn is_family_compared_in(&self, family: &RowFamily, at_table: &str) -> bool {
         let case = self.hashing.table_case;
         match family.table {
             Some(_) if family.is_remote => {
@@ -261,7 +261,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         &self,
         at_table: &str,
         row: &Row,
-        family: &'static Family,
+        family: &'static RowFamily,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         let Some(kinds) = copy_family_with_primary::<E>(family) else { return Ok(()) };
@@ -284,7 +284,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     fn read_local_entries(
         &self,
         row: &Row,
-        family: &'static Family,
+        family: &'static RowFamily,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         let (partition_key, head) = (row.partition_key(), head_row_key(row.row_key()));
@@ -310,7 +310,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
     fn read_remote_entries(
         &self,
         row: &Row,
-        family: &'static Family,
+        family: &'static RowFamily,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         let keys = (row.partition_key(), head_row_key(row.row_key()));
@@ -401,7 +401,7 @@ impl FactHasher {
         self,
         at_table: &str,
         owner_table: &str,
-        family: &Family,
+        family: &RowFamily,
         copy: &Row,
     ) -> Result<u64> {
         let table =

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::{
     address::TableCase,
     error::Result,
-    key::Family,
+    key::RowFamily,
     plan::outbox::{CopyAddress, equal_except_version},
     row::{ETag, Row},
 };
@@ -68,7 +68,7 @@ pub struct Finding {
 impl Finding {
     /// Creates a finding about a copy or list entry in its primary's partition.
     pub(in crate::maintain) fn local_finding(
-        family: &'static Family,
+        family: &'static RowFamily,
         table: &str,
         (partition_key, row_key): (&str, &str),
         kind: FindingKind,
@@ -91,7 +91,7 @@ impl Finding {
 
     /// Creates a finding about a local copy that differs from what its primary derives.
     pub(in crate::maintain) fn stale_local_copy(
-        family: &'static Family,
+        family: &'static RowFamily,
         table: &str,
         copy: &Row,
         primary: &str,

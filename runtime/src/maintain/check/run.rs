@@ -5,7 +5,7 @@ use std::fmt;
 use super::{
     confirm_local::confirm_partition,
     confirm_remote::RemoteConfirmer,
-    fact::FactReader,
+    fact::CopyFactReader,
     finding::{Finding, FindingKind},
     repair_local::repair_local,
     repair_remote::repair_remote,
@@ -196,7 +196,7 @@ impl<E: TableEntity> Check<E> {
 
     /// Returns the steps of the check of one table. They add to the counts of earlier tables.
     fn steps_of_table<'t>(&self, table: &'t Table<E>, counts: CheckProgress) -> CheckSteps<'t, E> {
-        let reader = FactReader::new(table);
+        let reader = CopyFactReader::new(table);
         let mut scan = UnmatchedScan::new(reader, self.max_unmatched, self.on_progress.clone());
         scan.progress.counts = counts;
         CheckSteps { reader, scan, remote: None, waits: self.waits }
@@ -205,7 +205,7 @@ impl<E: TableEntity> Check<E> {
 
 /// A running check: first the local facts, partition by partition, then all remote facts.
 struct CheckSteps<'t, E> {
-    reader: FactReader<'t, E>,
+    reader: CopyFactReader<'t, E>,
     scan: UnmatchedScan<'t, E>,
     /// Confirms the current window of remote facts. `None` between windows.
     remote: Option<RemoteConfirmer<'t, E>>,

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::fact::{Fact, FactReader, Hashes, has_checkable_remote_families, tables_of};
+use super::fact::{CopyFactReader, Fact, Hashes, has_checkable_remote_families, tables_of};
 use crate::{
     access::Keys,
     backend::ScanRequest,
@@ -218,7 +218,7 @@ impl TablePager {
 /// Reads every row of a scope once. Calls `each` for every fact, and `on_page` with the number of rows of
 /// each page.
 pub(crate) async fn scan_facts<E: TableEntity>(
-    reader: FactReader<'_, E>,
+    reader: CopyFactReader<'_, E>,
     scope: &CheckScope,
     mut on_page: impl FnMut(usize),
     mut each: impl FnMut(&Fact<'_>),
@@ -237,7 +237,7 @@ pub(crate) async fn scan_facts<E: TableEntity>(
 
 /// Scans the tables of an entity for facts without a counterpart, scope by scope.
 pub(crate) struct UnmatchedScan<'t, E> {
-    reader: FactReader<'t, E>,
+    reader: CopyFactReader<'t, E>,
     /// The maximum number of hashes of a scope in memory.
     limit: usize,
     /// Reads the entity's table for the first time, page by page.
@@ -254,7 +254,7 @@ pub(crate) struct UnmatchedScan<'t, E> {
 impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
     /// Creates a scan that keeps at most `limit` hashes of a scope in memory.
     pub(crate) fn new(
-        reader: FactReader<'t, E>,
+        reader: CopyFactReader<'t, E>,
         limit: usize,
         listener: Listener<CheckProgress>,
     ) -> Self {

@@ -11,7 +11,7 @@ use crate::{
     batch::Operation,
     entity::{EntityRows, TableEntity},
     error::{Error, Result},
-    key::Family,
+    key::RowFamily,
     limits::BATCH_OPERATIONS,
     maintain::{
         check::Finding,
@@ -47,7 +47,7 @@ pub(crate) struct IndexedPrimary {
 impl IndexedPrimary {
     /// Returns what a primary derives for the index, if anything.
     pub(crate) fn derive_index_row<E: TableEntity>(
-        family: &'static Family,
+        family: &'static RowFamily,
         primary: &Row,
         tokens: &TokenMaker,
     ) -> Result<Option<Self>> {
@@ -70,7 +70,7 @@ impl IndexedPrimary {
     async fn read_again<E: TableEntity>(
         &self,
         table: &Table<E>,
-        family: &'static Family,
+        family: &'static RowFamily,
     ) -> Result<Option<Self>> {
         match read_primary(table, row_at(table, &self.primary)).await? {
             Some(primary) => {
@@ -149,7 +149,7 @@ enum Role {
 /// Writes groups of primaries with their copies or list entries, and counts them in a report.
 pub(crate) struct RebuildWriter<'r, E> {
     pub(crate) table: &'r Table<E>,
-    pub(crate) family: &'static Family,
+    pub(crate) family: &'static RowFamily,
     pub(crate) report: &'r mut RebuildReport,
 }
 

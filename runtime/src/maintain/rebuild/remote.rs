@@ -3,7 +3,7 @@
 use crate::{
     entity::{CopyRow, EntityRows, TableEntity},
     error::Result,
-    key::Family,
+    key::RowFamily,
     maintain::{
         outbox_writer::{DirtyRowOperation, record_dirty_rows},
         rows::derive_rows_of_primary,
@@ -17,7 +17,7 @@ use crate::{
 /// copies and list entries the dirty rows contain.
 pub(crate) async fn record_primaries<E: TableEntity>(
     table: &Table<E>,
-    family: &'static Family,
+    family: &'static RowFamily,
     primaries: &[&Row],
 ) -> Result<u64> {
     let tokens = table.key_token_maker().await?;
@@ -45,7 +45,7 @@ fn dirty_row<E: TableEntity>(
     table: &Table<E>,
     primary: &Row,
     rows: &EntityRows,
-    family: &'static Family,
+    family: &'static RowFamily,
 ) -> Option<PlannedDirtyRow> {
     if family.is_list() {
         let list = rows.remote_lists.iter().find(|list| list.family.index == family.index)?;

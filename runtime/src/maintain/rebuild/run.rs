@@ -10,7 +10,7 @@ use super::{
 use crate::{
     entity::{PathBuilder, RowVersion, Stored, TableEntity},
     error::Result,
-    key::{Family, stable_hash},
+    key::{RowFamily, stable_hash},
     page::{Cursor, PageLoop},
     query::{build::Query, request::Request},
     row::Row,
@@ -25,7 +25,7 @@ use crate::{
 #[must_use = "a rebuild does nothing until it is awaited"]
 pub struct Rebuild<E> {
     table: Table<E>,
-    family: &'static Family,
+    family: &'static RowFamily,
     from: Option<Cursor>,
     page_size: Option<u32>,
     on_progress: Listener<RebuildProgress>,

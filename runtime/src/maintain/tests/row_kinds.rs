@@ -10,7 +10,7 @@ use crate::{
     edm::ValueRef,
     entity::{Recognition, RowKind, RowVersion, Schema, row_kind::PrimaryMarking},
     error::Error,
-    maintain::check::fact::{Fact, FactReader},
+    maintain::check::fact::{CopyFactReader, Fact},
     plan::{TokenMaker, derive::Derived},
     prelude::*,
     query::decode::decode_or_skip,
@@ -207,7 +207,7 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Err(error) => failure(&error),
     };
     let table = Client::memory().table::<E>();
-    let reader = FactReader::new(&table);
+    let reader = CopyFactReader::new(&table);
     let mut local = String::new();
     let is_primary = reader.read_facts_of_row(
         "Staff",
@@ -332,7 +332,11 @@ fn the_compiled_table_of_a_set_agrees_with_each_members_schema() {
 
 /// Recognises a row by the documented rule: the type property (the discriminator) contains type, version and
 /// index. A type without this property is recognised by its keys.
-fn by_rule(schema: &'static Schema, row: &Row, family: &crate::key::Family) -> Option<Recognition> {
+fn by_rule(
+    schema: &'static Schema,
+    row: &Row,
+    family: &crate::key::RowFamily,
+) -> Option<Recognition> {
     let crate::entity::Discriminator::Property(name) = schema.discriminator else {
         let fits =
             family.row.matches(row.row_key()) && family.partition.matches(row.partition_key());
@@ -356,7 +360,7 @@ fn by_rule(schema: &'static Schema, row: &Row, family: &crate::key::Family) -> O
 fn a_row_is_recognised_through_each_path_by_one_rule() {
     for (name, row) in rows() {
         for schema in [Worker::SCHEMA, Department::SCHEMA, Room::SCHEMA] {
-            let families: &'static [crate::key::Family] = schema.families;
+            let families: &'static [crate::key::RowFamily] = schema.families;
             for family in families.iter().filter(|one| one.is_primary_or_copy()) {
                 let found = schema.recognize_as(&row, family);
                 let found = found.inspect_err(|error| assert!(error.is_decode(), "{name}")).ok();

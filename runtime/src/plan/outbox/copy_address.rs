@@ -11,7 +11,7 @@ use crate::{
     edm::ValueRef,
     entity::{CopyRow, RemoteListKeys, Schema, blob_name::is_blob_name_of_row},
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::RowFamily,
     row::Row,
 };
 
@@ -121,7 +121,7 @@ impl ListAddress {
 
 impl CopyAddress {
     /// Returns the address of `row`, a copy of `family` whose primary is in `primary_table`.
-    pub(crate) fn for_copy_in_family(primary_table: &str, family: &Family, row: &Row) -> Self {
+    pub(crate) fn for_copy_in_family(primary_table: &str, family: &RowFamily, row: &Row) -> Self {
         let (partition_key, row_key) = row.keys();
         let table = &family.table_given_primary_table(primary_table);
         Self {
@@ -145,7 +145,7 @@ impl CopyAddress {
     pub(crate) fn for_list_at(
         schema: &Schema,
         primary_table: &str,
-        family: &Family,
+        family: &RowFamily,
         (partition_key, row_key): (&str, &str),
     ) -> Self {
         let kind = if family.in_blob { BLOB_LIST_SUFFIX } else { LIST_SUFFIX };
@@ -251,7 +251,7 @@ impl CopyAddress {
 }
 
 /// Returns the entity type in a family's type marker, without the version.
-fn entity_type_of(family: &Family) -> &str {
+fn entity_type_of(family: &RowFamily) -> &str {
     let marker = family.marker.split_once('#').map_or(family.marker, |(marker, _)| marker);
     match marker.rsplit_once(".v") {
         // A type name may also contain `.v`: only digits after it are a version.

@@ -121,7 +121,7 @@ fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
 
 /// Returns the name of the blob with the list at `at`: `{table}/{PartitionKey}/{RowKey}.jsonl`, with each part
 /// escaped. The table is in lower case if `case` ignores case.
-pub(crate) fn list_blob_name(at: RowAt<'_>, case: TableCase) -> String {
+pub(crate) fn name_of_list_blob(at: RowAt<'_>, case: TableCase) -> String {
     let table = case.canonical_table_name(at.table);
     let parts = [&table, at.partition_key, at.row_key].map(escape_or_hash_segment);
     [&parts.join("/"), ".jsonl"].concat()
@@ -138,13 +138,13 @@ fn escape_or_hash_segment(key: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{escape_or_hash_segment, list_blob_name};
+    use super::{escape_or_hash_segment, name_of_list_blob};
     use crate::address::{RowAt, TableCase};
 
     #[test]
     fn names_are_as_documented() {
         let at = RowAt::new("StaffByName", "Sales", "lastname_Jones");
-        let name = |case| list_blob_name(at, case);
+        let name = |case| name_of_list_blob(at, case);
         assert_eq!(name(TableCase::Insensitive), "staffbyname/!sales/lastname_!jones.jsonl");
         assert_eq!(name(TableCase::Sensitive), "!staff!by!name/!sales/lastname_!jones.jsonl");
         assert_eq!(escape_or_hash_segment(""), "=");

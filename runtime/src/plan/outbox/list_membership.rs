@@ -7,7 +7,7 @@ use super::copy_address::CopyAddress;
 use crate::{
     address::{RowAt, TableCase},
     entity::{EntityRows, RemoteListKeys, Schema},
-    key::Family,
+    key::RowFamily,
 };
 
 /// Whether a primary belongs in a remote list, and the primary's entry.
@@ -79,7 +79,7 @@ pub(crate) fn list_entry_keys(
     entry: &str,
     table: &str,
     schema: &'static Schema,
-    family: &Family,
+    family: &RowFamily,
     case: TableCase,
 ) -> Option<(String, String)> {
     let texts: Vec<String> = serde_json::from_str(entry).ok()?;
@@ -94,7 +94,7 @@ pub(crate) fn list_entry_keys(
         (_, Some(named)) => case.is_same_table(named, table),
     };
     let is_key =
-        |family: &Family| family.partition.matches(partition_key) && family.row.matches(row_key);
+        |family: &RowFamily| family.partition.matches(partition_key) && family.row.matches(row_key);
     let is_of_type = schema.versions().any(|version| version.primary().is_ok_and(is_key));
     (is_in_table && is_of_type).then(|| (partition_key.clone(), row_key.clone()))
 }

@@ -31,7 +31,7 @@ pub(crate) use self::{
     expiry_marker::{EXPIRY, ExpiryHour, ExpiryMarker, StoredExpiryMarker, expiry_markers_before},
     fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},
     hash::hash128,
-    list_blob::{BlobList, list_blob_name, list_text_after},
+    list_blob::{BlobList, list_text_after, name_of_list_blob},
     list_membership::{ListMembership, list_entry, list_entry_keys},
     message::{
         CODE, CODE_BYTES, MessageIdentity, StoredMessage, WorkAndConsentCodes, add_duration,

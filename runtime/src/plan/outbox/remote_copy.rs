@@ -5,7 +5,7 @@ use crate::{
     edm::ValueRef,
     entity::{CopyAndPrimaryFamily, can_derive_keys, derive_keys},
     error::Result,
-    key::Family,
+    key::RowFamily,
     row::{ETag, Row},
 };
 
@@ -66,7 +66,7 @@ pub(crate) fn is_version_property(property: &[u8]) -> bool {
 /// Returns whether the primary of a copy can be in `table`. A copy without a table name can belong to any table.
 pub(crate) fn may_be_from_table(
     copy: &Row,
-    family: &Family,
+    family: &RowFamily,
     table: &str,
     case: TableCase,
 ) -> Result<bool> {

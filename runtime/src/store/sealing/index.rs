@@ -6,7 +6,7 @@ use super::{RowSealer, fetch::MAX_FAILURES};
 use crate::{
     entity::Schema,
     error::{Error, Result, SealFault},
-    key::Family,
+    key::RowFamily,
     plan::TokenMaker,
     row::Row,
     seal::{BlindTokenKey, KeyScope, token_version},
@@ -48,7 +48,7 @@ impl<'v> PageTokenKeys<'v> {
     pub(crate) async fn check_tokens_in_keys(
         &mut self,
         schema: &'static Schema,
-        family: &'static Family,
+        family: &'static RowFamily,
         row: &Row,
     ) -> Result<()> {
         let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];

@@ -6,7 +6,7 @@ use super::RowSealer;
 use crate::{
     entity::{Discriminator, Needs, RowKind, Schema, SealedColumn, set::Members},
     error::Result,
-    key::Family,
+    key::RowFamily,
     row::Row,
 };
 
@@ -46,7 +46,7 @@ pub(crate) enum RowTypeForReader {
     /// The row has a type that the reader did not ask for.
     Foreign,
     /// The row has the type at this position, and this row family if it is known.
-    Declared(usize, Option<&'static Family>),
+    Declared(usize, Option<&'static RowFamily>),
     Untyped,
 }
 
@@ -102,7 +102,7 @@ impl ReadAs {
 /// Returns the type of a row for a reader of one type. A row of an unknown version counts as having the type, so it is
 /// never returned encrypted.
 fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowTypeForReader> {
-    let families: &'static [Family] = schema.families;
+    let families: &'static [RowFamily] = schema.families;
     let kind = match schema.row_kind_of(row, None) {
         // A discriminator that is not a String does not contain the type.
         Err(error) if error.is_decode() => return Ok(RowTypeForReader::Foreign),

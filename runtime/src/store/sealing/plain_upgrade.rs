@@ -6,7 +6,7 @@ use crate::{
     edm::{Value, ValueRef},
     entity::Schema,
     error::{Error, Result, SealFault},
-    key::Family,
+    key::RowFamily,
     row::{Row, property_name_from_utf8},
 };
 
@@ -53,7 +53,7 @@ impl RowSealer {
         &self,
         schema: &'static Schema,
         plain: &Row,
-    ) -> Result<Option<(&'static Schema, &'static Family)>> {
+    ) -> Result<Option<(&'static Schema, &'static RowFamily)>> {
         let encrypts = schema.is_sealed() || self.encrypt_if.is_some();
         // A seal of the current version also covers plain values, and was verified.
         if self.plaintext == PlaintextPolicy::Allow || schema.sealed || !encrypts {
@@ -67,7 +67,7 @@ impl RowSealer {
     fn refuse_plain_upgrade(
         &self,
         schema: &'static Schema,
-        (older, family): (&'static Schema, &'static Family),
+        (older, family): (&'static Schema, &'static RowFamily),
         plain: &Row,
     ) -> Result<()> {
         let upgraded = match (schema.primary_in_current_form)(plain, family) {

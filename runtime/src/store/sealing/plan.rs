@@ -8,7 +8,7 @@ use crate::{
     edm::ValueRef,
     entity::{Schema, SealedColumn, TYPE_NAME},
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::RowFamily,
     plan::{StoredAs, hidden_nulls, outbox::is_owner_or_version},
     row::{Row, property_name_from_utf8},
 };
@@ -173,7 +173,7 @@ impl RowSealer {
     pub(crate) fn is_chosen_for_encryption(
         &self,
         schema: &'static Schema,
-        family: &Family,
+        family: &RowFamily,
         row: &Row,
         name: &str,
     ) -> bool {

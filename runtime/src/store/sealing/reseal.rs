@@ -11,7 +11,7 @@ use crate::{
     edm::ValueRef,
     entity::{SEAL, Schema, SealedColumn},
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::RowFamily,
     plan::StoredAs,
     row::Row,
     seal::{BlindTokenKey, DataKey, is_envelope, key_id_of, seal_key_id_of, sealed_len},
@@ -185,7 +185,7 @@ fn update_to_seal(
     stored: &Row,
     plain: &Row,
     declared: &TypeSealing,
-    family: &'static Family,
+    family: &'static RowFamily,
     now: &SealingInUse<'_>,
 ) -> Result<Option<OperationToSeal>> {
     let stored_as = StoredAs::Entity(declared.schema, family);

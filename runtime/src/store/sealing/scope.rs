@@ -6,7 +6,7 @@ use crate::{
     batch::Operation,
     entity::Schema,
     error::{Error, ErrorKind, Result},
-    key::{Family, Form},
+    key::{Form, RowFamily},
     plan::StoredAs,
     row::Row,
 };
@@ -22,7 +22,7 @@ impl RowSealer {
     pub(crate) fn refuse_untrusted_copy_scope(
         &self,
         schema: &'static Schema,
-        family: &'static Family,
+        family: &'static RowFamily,
         owner: &str,
         copy: &Row,
     ) -> Result<()> {
@@ -46,7 +46,7 @@ impl RowSealer {
     pub(super) fn check_copy_before_sealing(
         &self,
         schema: &'static Schema,
-        family: &'static Family,
+        family: &'static RowFamily,
         copy: &Row,
     ) -> Result<()> {
         if !family.is_remote || !family.is_copy() {
@@ -68,7 +68,7 @@ impl RowSealer {
     fn may_cross_scopes(
         &self,
         schema: &'static Schema,
-        family: &'static Family,
+        family: &'static RowFamily,
         owner: &str,
         partition_key: &str,
     ) -> bool {
@@ -81,7 +81,7 @@ impl RowSealer {
 
 /// Returns whether a writer without encryption keys cannot choose the partition of a copy. Each part of the copy's
 /// PartitionKey must be a blind token of an encrypted field, or a field in the primary's keys.
-fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> bool {
+fn has_authentic_partition(schema: &'static Schema, family: &'static RowFamily) -> bool {
     let Some(primary) = schema.primary_family_of_copy(family) else { return false };
     family.partition.parts().all(|part| match part.form {
         Form::Hmac => schema.sealed_columns().iter().any(|column| column.name == part.field),
@@ -89,7 +89,7 @@ fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> 
     })
 }
 
-fn copy_in_other_scope_error(family: &Family, copy: &Row) -> Error {
+fn copy_in_other_scope_error(family: &RowFamily, copy: &Row) -> Error {
     let message = "the copy has encrypted values under another key scope than its primary, but its PartitionKey is \
                    built from plain properties that anyone with write access can change; declare the type `seal`, or \
                    leave the encrypted columns out of the copy with `only(..)`";

@@ -11,7 +11,7 @@ use crate::{
     edm::ValueRef,
     entity::SEAL,
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::RowFamily,
     plan::{StoredAs, TOKEN_CHARACTER_BITS, TokenMaker, blind_token_scope},
     row::{Row, RowBuilder, property_name_from_utf8},
     seal::{BlindTokenKey, DataKey, KeyScope, ValueBinding, properties_to_seal},
@@ -98,7 +98,7 @@ impl RowSealer {
     }
 
     /// Returns the scope whose blind token key makes the blind tokens of a row.
-    pub(crate) fn blind_token_scope(&self, family: &Family, partition_key: &str) -> KeyScope {
+    pub(crate) fn blind_token_scope(&self, family: &RowFamily, partition_key: &str) -> KeyScope {
         let keys = self.keys.as_ref();
         keys.map_or_else(KeyScope::default_scope, |keys| {
             blind_token_scope(&**keys, family, partition_key)

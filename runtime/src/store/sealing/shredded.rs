@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{RowSealer, fetch::MAX_FAILURES};
 use crate::{
     authentic::is_key_gone,
-    entity::Access,
+    entity::UntypedPath,
     error::{Error, SealFault},
     plan::TokenScope,
     seal::{KeyProvider, KeyScope},
@@ -32,7 +32,7 @@ impl RowSealer {
     pub(crate) async fn is_lookup_of_shredded_scope(
         &self,
         error: &Error,
-        access: &Access,
+        access: &UntypedPath,
         named: &TokenScope,
     ) -> bool {
         let Some(keys) = self.keys_of_scopes(error) else { return false };

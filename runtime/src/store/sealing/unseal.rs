@@ -12,7 +12,7 @@ use crate::{
     edm::{Value, ValueRef},
     entity::{SEAL, Schema, SealedColumn},
     error::{Error, Result, SealFault},
-    key::Family,
+    key::RowFamily,
     row::{Row, property_name_from_utf8},
     seal::{ValueBinding, is_envelope, key_id_of, properties_to_seal, seal_key_id_of},
 };
@@ -81,7 +81,7 @@ impl RowSealer {
 #[derive(Clone, Copy)]
 struct DeclaredRow<'p> {
     declared: Option<&'p TypeSealing>,
-    family: Option<&'static Family>,
+    family: Option<&'static RowFamily>,
 }
 
 /// The state for decrypting all rows of one page.
@@ -142,7 +142,7 @@ impl PageOpener<'_> {
     fn verify_seal(
         &self,
         declared: &TypeSealing,
-        family: Option<&'static Family>,
+        family: Option<&'static RowFamily>,
         row: &Row,
     ) -> Result<()> {
         if !declared.schema.sealed {
@@ -172,7 +172,7 @@ impl PageOpener<'_> {
     fn refuse_plain_value(
         &self,
         declared: &TypeSealing,
-        family: Option<&'static Family>,
+        family: Option<&'static RowFamily>,
         row: &Row,
     ) -> Result<()> {
         if self.sealer.plaintext == PlaintextPolicy::Allow {
@@ -202,7 +202,7 @@ impl PageOpener<'_> {
         &self,
         version: &'static Schema,
         columns: &[SealedColumn],
-        family: Option<&'static Family>,
+        family: Option<&'static RowFamily>,
         row: &Row,
     ) -> Result<()> {
         for column in columns {
@@ -225,7 +225,7 @@ impl PageOpener<'_> {
     fn check_chosen(
         &self,
         declared: &TypeSealing,
-        family: Option<&'static Family>,
+        family: Option<&'static RowFamily>,
         row: &Row,
     ) -> Result<()> {
         let Some(family) = family.filter(|family| family.is_primary_or_copy()) else {
@@ -252,7 +252,7 @@ impl PageOpener<'_> {
     }
 
     /// Returns whether the row must contain the property because it was selected and the row's family stores it.
-    fn must_contain(&self, family: Option<&'static Family>, name: &str) -> bool {
+    fn must_contain(&self, family: Option<&'static RowFamily>, name: &str) -> bool {
         let is_selected = self.select.is_none_or(|names| names.iter().any(|known| known == name));
         is_selected && !family.is_some_and(|family| family.leaves_out(name))
     }

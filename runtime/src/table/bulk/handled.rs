@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::RowFamily,
     plan::{Change, outbox::hash128},
     query::request::Request,
 };
@@ -17,7 +17,7 @@ const MAX_REMEMBERED: usize = 1_000_000;
 #[derive(Debug)]
 pub(super) struct HandledEntities {
     /// The index or list that the query reads, or `None` if it reads primaries.
-    family: Option<&'static Family>,
+    family: Option<&'static RowFamily>,
     /// Whether the store returns rows in key order.
     is_ordered: bool,
     /// Whether the query finds entities through copies or lists. Several rows may then lead to one entity, some of

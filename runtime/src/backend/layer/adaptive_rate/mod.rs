@@ -137,7 +137,7 @@ impl RateState {
         match hot {
             Some(partition) => {
                 self.forget_paces(now);
-                let rate = self.traffic.partition_rate(partition, now);
+                let rate = self.traffic.partition_entity_rate(partition, now);
                 self.partitions
                     .entry(partition)
                     .or_insert_with(|| Pace::below(rate, now))

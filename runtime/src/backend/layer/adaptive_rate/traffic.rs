@@ -52,7 +52,7 @@ impl Traffic {
     }
 
     /// Returns the entities a second of late in a partition.
-    pub(super) fn partition_rate(&self, partition: u64, now: Instant) -> f64 {
+    pub(super) fn partition_entity_rate(&self, partition: u64, now: Instant) -> f64 {
         self.rate(now, |counts| counts.of_partition(partition).1)
     }
 
@@ -64,7 +64,7 @@ impl Traffic {
         let average = self.rate(now, |counts| counts.entities) / partitions;
         let requests =
             self.now.of_partition(partition).0.max(self.before.of_partition(partition).0);
-        let is_above_average = self.partition_rate(partition, now) > HOT * average;
+        let is_above_average = self.partition_entity_rate(partition, now) > HOT * average;
         partitions < HOT || (requests >= FEW && is_above_average)
     }
 
@@ -109,11 +109,11 @@ mod tests {
             traffic.count(Some(millis % 2), 3.0, at(millis));
         }
         assert!((traffic.request_rate(at(1_500)) - 1_000.0).abs() < 5.0);
-        assert!((traffic.partition_rate(1, at(1_500)) - 1_500.0).abs() < 10.0);
+        assert!((traffic.partition_entity_rate(1, at(1_500)) - 1_500.0).abs() < 10.0);
         traffic.count(Some(9), 1.0, at(60_000));
         assert!((traffic.request_rate(at(61_000)) - 1.0).abs() < 1e-9);
         assert!((traffic.request_rate(at(60_100)) - 10.0).abs() < 1e-9, "a tenth of a second");
-        assert!(traffic.partition_rate(1, at(60_000)).abs() < 1e-9);
+        assert!(traffic.partition_entity_rate(1, at(60_000)).abs() < 1e-9);
     }
 
     #[test]

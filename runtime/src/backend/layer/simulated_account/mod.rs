@@ -58,7 +58,7 @@ const FEW_PARTITIONS: usize = 4_096;
 /// };
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
-/// let account = SimulatedAccount::around(Memory::new(), 7).partition_limit(100);
+/// let account = SimulatedAccount::around(Memory::new(), 7).entities_per_second_of_partition(100);
 /// account.tables(TableRequest::Create("Staff")).await?;
 /// let row = |id: u32| Row::build("Sales", &format!("{id:03}")).finish();
 /// let mut batch = Batch::new("Staff");
@@ -132,13 +132,13 @@ impl SimulatedAccount {
 
     /// Sets how many entities a partition takes in a second; 2,000 by default.
     #[must_use]
-    pub fn partition_limit(self, entities: u32) -> Self {
+    pub fn entities_per_second_of_partition(self, entities: u32) -> Self {
         self.with_options(|options| options.partition_entities = f64::from(entities))
     }
 
     /// Sets how many requests the account takes in a second; 20,000 by default.
     #[must_use]
-    pub fn account_limit(self, requests: u32) -> Self {
+    pub fn requests_per_second_of_account(self, requests: u32) -> Self {
         self.with_options(|options| options.account_requests = f64::from(requests))
     }
 
@@ -241,7 +241,7 @@ impl Account {
             state.figures.moved += 1;
             return (Err(state.busy("the partition is being moved")), time);
         }
-        let rate = state.options.partition_rate();
+        let rate = state.options.partition_entity_rate();
         if !state.bucket(partition, now).admit(amount(entities), rate, now) {
             return (Err(state.refuse("the partition is over its limit")), time);
         }
@@ -253,7 +253,7 @@ impl Account {
     fn charge(&self, partitions: impl Iterator<Item = u64>) {
         let now = Instant::now();
         let mut state = self.lock();
-        let rate = state.options.partition_rate();
+        let rate = state.options.partition_entity_rate();
         for partition in partitions {
             state.bucket(partition, now).charge(1.0, rate, now);
             state.figures.entities += 1;
@@ -264,7 +264,7 @@ impl Account {
 impl AccountState {
     fn bucket(&mut self, partition: u64, now: Instant) -> &mut Bucket {
         if self.partitions.len() >= self.most_partitions {
-            let rate = self.options.partition_rate();
+            let rate = self.options.partition_entity_rate();
             self.partitions.retain(|_, bucket| !bucket.is_empty(rate, now));
             self.most_partitions = FEW_PARTITIONS.max(self.partitions.len() * 2);
         }

@@ -38,7 +38,7 @@ impl Default for AccountOptions {
 }
 
 impl AccountOptions {
-    pub(super) fn partition_rate(&self) -> Rate {
+    pub(super) fn partition_entity_rate(&self) -> Rate {
         Rate { a_second: self.partition_entities * self.share, burst: self.burst }
     }
 
