@@ -1,41 +1,185 @@
 //! Addresses of rows: table, PartitionKey and RowKey as texts.
 
-/// The address of a row, as owned texts.
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    hash::{Hash, Hasher},
+};
+
+/// The rule of a store for names of tables. It makes a [`TableName`] from a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Names(TableCase);
+
+/// The name of a table in a store: the text as given, which requests and stored rows contain, and its canonical form.
 ///
-/// It has no `==`: whether case counts in a table's name is the store's rule. Use
-/// [`RowAt::is_same_row`] for that rule and [`RowAt::table_and_key_texts`] for exact texts.
+/// Names are compared, ordered and hashed by their canonical form, so two spellings of one table are equal. The form is
+/// made where it is needed: a name borrows its text and allocates nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableName<'a> {
+    text: &'a str,
+    names: Names,
+}
+
+/// The address of a row, as owned texts. Two spellings of one table are equal.
 #[derive(Debug, Clone)]
 pub(crate) struct RowAddress {
+    names: Names,
     pub(crate) table: String,
     pub(crate) partition_key: String,
     pub(crate) row_key: String,
 }
 
-/// The address of a row, as borrowed texts.
-#[derive(Debug, Clone, Copy)]
+/// The address of a row, as borrowed texts. Two spellings of one table are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RowAt<'a> {
-    pub(crate) table: &'a str,
+    pub(crate) table: TableName<'a>,
     pub(crate) partition_key: &'a str,
     pub(crate) row_key: &'a str,
 }
 
+impl Names {
+    /// The rule of a store that ignores case. It also finds a table where the store's own rule is unknown.
+    pub(crate) const ANY_CASE: Self = Self(TableCase::Insensitive);
+
+    /// Returns the rule of a store with these capabilities of names.
+    pub(crate) const fn with_case(case: TableCase) -> Self {
+        Self(case)
+    }
+
+    /// Makes a name from its text.
+    pub(crate) const fn name(self, text: &str) -> TableName<'_> {
+        TableName { text, names: self }
+    }
+
+    /// Returns whether both texts are names of one table.
+    pub(crate) fn is_same_table(self, one: &str, other: &str) -> bool {
+        self.name(one) == self.name(other)
+    }
+
+    /// Creates the address of a row from the texts of its table, PartitionKey and RowKey.
+    pub(crate) const fn row_at<'a>(
+        self,
+        table: &'a str,
+        partition_key: &'a str,
+        row_key: &'a str,
+    ) -> RowAt<'a> {
+        RowAt::new(self.name(table), partition_key, row_key)
+    }
+
+    /// Creates the address of a row from table, PartitionKey and RowKey, as a stored row contains them.
+    pub(crate) fn address(self, [table, partition_key, row_key]: [String; 3]) -> RowAddress {
+        RowAddress { names: self, table, partition_key, row_key }
+    }
+}
+
+impl<'a> TableName<'a> {
+    /// Returns the text as it was given.
+    pub(crate) const fn as_str(self) -> &'a str {
+        self.text
+    }
+
+    /// Returns the rule of the name's store.
+    pub(crate) const fn names(self) -> Names {
+        self.names
+    }
+
+    /// Returns the name with this text in the same store.
+    pub(crate) const fn sibling<'b>(self, text: &'b str) -> TableName<'b> {
+        self.names.name(text)
+    }
+
+    /// Returns the canonical form, which is part of hashes and signatures. Two names of one table have the same form.
+    pub(crate) fn form(self) -> Cow<'a, str> {
+        self.names.0.canonical_form(self.text)
+    }
+
+    fn form_bytes(self) -> impl Iterator<Item = u8> + 'a {
+        self.text.bytes().map(move |byte| match self.names.0 {
+            TableCase::Insensitive => byte.to_ascii_lowercase(),
+            TableCase::Sensitive => byte,
+        })
+    }
+}
+
+impl PartialEq for TableName<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.form_bytes().eq(other.form_bytes())
+    }
+}
+
+impl Eq for TableName<'_> {}
+
+impl PartialOrd for TableName<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for TableName<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.form_bytes().cmp(other.form_bytes())
+    }
+}
+
+impl Hash for TableName<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.form_bytes().for_each(|byte| state.write_u8(byte));
+        // No text contains this byte, so a name and the key after it cannot be mistaken for another pair.
+        state.write_u8(0xff);
+    }
+}
+
 impl RowAddress {
+    /// Returns the rule of the address's store.
+    pub(crate) const fn names(&self) -> Names {
+        self.names
+    }
+
     /// Borrows the texts of the address.
     pub(crate) fn as_row_at(&self) -> RowAt<'_> {
-        RowAt::new(&self.table, &self.partition_key, &self.row_key)
+        self.names.row_at(&self.table, &self.partition_key, &self.row_key)
+    }
+}
+
+impl PartialEq for RowAddress {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_row_at() == other.as_row_at()
+    }
+}
+
+impl Eq for RowAddress {}
+
+impl PartialOrd for RowAddress {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for RowAddress {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_row_at().cmp(&other.as_row_at())
+    }
+}
+
+impl Hash for RowAddress {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_row_at().hash(state);
     }
 }
 
 impl<'a> RowAt<'a> {
     /// Creates the address of a row from its table, PartitionKey and RowKey.
-    pub(crate) const fn new(table: &'a str, partition_key: &'a str, row_key: &'a str) -> Self {
+    pub(crate) const fn new(
+        table: TableName<'a>,
+        partition_key: &'a str,
+        row_key: &'a str,
+    ) -> Self {
         Self { table, partition_key, row_key }
     }
 
     /// Copies the texts of the address.
     pub(crate) fn to_owned(self) -> RowAddress {
-        let [table, partition_key, row_key] = self.table_and_key_texts().map(str::to_owned);
-        RowAddress { table, partition_key, row_key }
+        self.table.names.address(self.table_and_key_texts().map(str::to_owned))
     }
 
     /// Returns the address of the row with RowKey `row_key` in the same table and partition.
@@ -43,16 +187,9 @@ impl<'a> RowAt<'a> {
         Self { row_key, ..self }
     }
 
-    /// Returns whether both addresses name one row of a store with that rule for names of tables.
-    pub(crate) fn is_same_row(self, other: RowAt<'_>, case: TableCase) -> bool {
-        case.is_same_table(self.table, other.table)
-            && self.partition_key == other.partition_key
-            && self.row_key == other.row_key
-    }
-
-    /// Returns table, PartitionKey and RowKey.
+    /// Returns table, PartitionKey and RowKey as exact texts.
     pub(crate) const fn table_and_key_texts(self) -> [&'a str; 3] {
-        [self.table, self.partition_key, self.row_key]
+        [self.table.text, self.partition_key, self.row_key]
     }
 }
 
@@ -68,14 +205,6 @@ pub enum TableCase {
 }
 
 impl TableCase {
-    /// Returns whether both names are names of one table.
-    pub(crate) fn is_same_table(self, a: &str, b: &str) -> bool {
-        match self {
-            Self::Insensitive => a.eq_ignore_ascii_case(b),
-            Self::Sensitive => a == b,
-        }
-    }
-
     /// Returns the form of a table name that the store compares: lower case if the store ignores case, else
     /// the name unchanged. Two names of one table have the same form.
     ///
@@ -86,31 +215,46 @@ impl TableCase {
     /// assert_eq!(TableCase::Sensitive.canonical_table_name("Staff"), "Staff");
     /// ```
     pub fn canonical_table_name(self, table: &str) -> String {
+        self.canonical_form(table).into_owned()
+    }
+
+    /// Returns the canonical form of a table name, without an allocation where it equals the name.
+    fn canonical_form(self, table: &str) -> Cow<'_, str> {
+        let has_upper_case = || table.bytes().any(|byte| byte.is_ascii_uppercase());
         match self {
-            Self::Insensitive => table.to_ascii_lowercase(),
-            Self::Sensitive => table.to_owned(),
+            Self::Insensitive if has_upper_case() => Cow::Owned(table.to_ascii_lowercase()),
+            Self::Insensitive | Self::Sensitive => Cow::Borrowed(table),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{RowAt, TableCase};
+    use std::hash::{BuildHasher, RandomState};
+
+    use super::{Names, TableCase};
 
     #[test]
     fn case_counts_in_keys_and_in_names_of_tables_as_the_store_says() {
-        let at = RowAt::new("Staff", "Sales", "empid_000223");
+        let hasher = RandomState::new();
         for case in [TableCase::Insensitive, TableCase::Sensitive] {
-            let shouted = RowAt::new("STAFF", "Sales", "empid_000223");
-            assert_eq!(at.is_same_row(shouted, case), case == TableCase::Insensitive);
-            assert!(at.is_same_row(at, case));
-            assert!(!at.is_same_row(RowAt::new("Staff", "sales", "empid_000223"), case));
-            assert!(!at.is_same_row(at.with_row_key("Empid_000223"), case));
-            assert!(!at.is_same_row(RowAt::new("Staff2", "Sales", "empid_000223"), case));
+            let names = Names::with_case(case);
+            let at = names.row_at("Staff", "Sales", "empid_000223");
+            let shouted = names.row_at("STAFF", "Sales", "empid_000223");
+            let is_one = case == TableCase::Insensitive;
+            assert_eq!(at == shouted, is_one);
+            assert_eq!(at.to_owned() == shouted.to_owned(), is_one);
+            assert_eq!(at.cmp(&shouted).is_eq(), is_one);
+            assert_eq!(hasher.hash_one(at) == hasher.hash_one(shouted), is_one);
+            assert_eq!(names.name("STAFF").form() == "staff", is_one);
+            assert_eq!(at, at);
+            assert_ne!(at, names.row_at("Staff", "sales", "empid_000223"));
+            assert_ne!(at, at.with_row_key("Empid_000223"));
+            assert_ne!(at, names.row_at("Staff2", "Sales", "empid_000223"));
+            assert_eq!(
+                at.to_owned().as_row_at().table_and_key_texts(),
+                ["Staff", "Sales", "empid_000223"]
+            );
         }
-        assert_eq!(
-            at.to_owned().as_row_at().table_and_key_texts(),
-            ["Staff", "Sales", "empid_000223"]
-        );
     }
 }

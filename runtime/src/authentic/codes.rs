@@ -8,7 +8,6 @@ use super::{
     work::Work,
 };
 use crate::{
-    address::TableCase,
     error::{Error, Result, SealFault},
     seal::{KeyProvider, KeyScope, work_key_id_of},
 };
@@ -18,8 +17,6 @@ use crate::{
 pub(crate) struct WorkCodes {
     keys: Option<Arc<dyn KeyProvider>>,
     authenticity: Authenticity,
-    /// The store's rule about case in names of tables.
-    case: TableCase,
 }
 
 /// Why a piece of work is not done.
@@ -35,15 +32,13 @@ pub(crate) enum WorkRefusal {
 }
 
 impl WorkCodes {
-    /// Returns this value with the keys that make and verify codes, the setting for work without a
-    /// code, and the store's rule about case in names of tables.
+    /// Returns this value with the keys that make and verify codes and the setting for work without a code.
     pub(crate) fn with_keys(
         self,
         keys: Option<Arc<dyn KeyProvider>>,
         authenticity: Authenticity,
-        case: TableCase,
     ) -> Self {
-        Self { keys, authenticity, case }
+        Self { keys, authenticity }
     }
 
     /// Returns whether the client has keys.
@@ -106,7 +101,7 @@ impl WorkCodes {
             return if must { Err(no_keys_error()) } else { Ok(None) };
         };
         match keys.primary(&scope_of_partition(&**keys, partition_key)).await {
-            Ok(key) => key.sign_work(&work.signed_input(self.case)).map(Some),
+            Ok(key) => key.sign_work(&work.signed_input()).map(Some),
             // A scope that was destroyed cannot sign; work that needs no code goes on without one.
             Err(error) if !must && is_key_gone(&error) => Ok(None),
             Err(error) => Err(error),
@@ -129,7 +124,7 @@ impl WorkCodes {
                 .get(&scope_of_partition(&**keys, partition_key), id)
                 .await
                 .map_err(WorkRefusal::from_key_error)?;
-            let verified = key.verify_work(&work.signed_input(self.case), code);
+            let verified = key.verify_work(&work.signed_input(), code);
             // Do not report why a code fails: the answer would help a forger.
             return verified.map_err(|_| WorkRefusal::NotAuthentic);
         }

@@ -2,7 +2,7 @@
 //! the bytes over which each code is computed.
 
 use crate::{
-    address::{RowAt, TableCase},
+    address::{RowAt, TableName},
     edm::{Ticks, Value},
     seal::WorkInput,
 };
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 pub(crate) enum Work<'w> {
     /// A message of the outbox.
     Message {
-        table: &'w str,
+        table: TableName<'w>,
         partition_key: &'w str,
         id: &'w str,
         name: &'w str,
@@ -57,14 +57,13 @@ pub(crate) type SecretValues = std::collections::BTreeMap<String, Option<Value>>
 const EXPIRES_FLAG: u8 = 0x80;
 
 impl Work<'_> {
-    /// Returns the bytes that the code over the work covers. If the store ignores the case of
-    /// tables' names, the bytes contain them in lower case. A worker takes the table's name from a
-    /// directory marker, and the case there may differ from the name that was signed.
-    pub(crate) fn signed_input(&self, case: TableCase) -> WorkInput {
+    /// Returns the bytes that the code over the work covers. They contain the canonical form of each table's name: a
+    /// worker takes the name from a directory marker, which may spell it differently than the name that was signed.
+    pub(crate) fn signed_input(&self) -> WorkInput {
         match self {
             Self::Message { table, partition_key, id, name, version, body, sent } => {
                 let mut input = message_input(1, *sent);
-                input.push_text(&case.canonical_table_name(table));
+                input.push_text(&table.form());
                 input.push_text(partition_key);
                 let digest = Sha256::digest(body.as_bytes());
                 finish_message(input, [id, name], *version, &digest, *sent)
@@ -75,7 +74,7 @@ impl Work<'_> {
                 finish_message(input, [id, name], *version, digest, *sent)
             }
             Self::Move { place, held } => {
-                let mut input = place.signed_input(3, case);
+                let mut input = place.signed_input(3);
                 // The code covers the number of values, so none can be left out.
                 input.push_number(u32::try_from(held.len()).unwrap_or(u32::MAX));
                 for (name, value) in *held {
@@ -85,22 +84,22 @@ impl Work<'_> {
                 input
             }
             Self::Consent { place, code } => {
-                let mut input = place.signed_input(4, case);
+                let mut input = place.signed_input(4);
                 input.push_bytes_without_length(code);
                 input
             }
-            Self::Arrival { place } => place.signed_input(5, case),
+            Self::Arrival { place } => place.signed_input(5),
         }
     }
 }
 
 impl MoveIdentity<'_> {
-    fn signed_input(&self, kind: u8, case: TableCase) -> WorkInput {
+    fn signed_input(&self, kind: u8) -> WorkInput {
         let mut input = WorkInput::new(kind);
         input.push_text(self.id);
         input.push_text(self.entity_type);
         for row in [self.from, self.to] {
-            input.push_text(&case.canonical_table_name(row.table));
+            input.push_text(&row.table.form());
             input.push_text(row.partition_key);
             input.push_text(row.row_key);
         }

@@ -10,7 +10,7 @@ use object_store::{
 };
 
 use crate::{
-    entity::blob_name::owner_of_blob,
+    entity::blob_name::is_blob_name,
     error::{Error, ErrorKind, Result},
     outbox::blob_writes::missing_blob_store_error,
     table::{
@@ -161,8 +161,8 @@ impl CopyBlobs {
     /// Fails if only one of the two stores ignores case in table names. They name a table's blobs differently:
     /// a copied row would point to a blob name that the target does not use.
     fn check_case(&self) -> Result<()> {
-        let case = |client: &Client| client.store().table_case();
-        if case(&self.from) == case(&self.to) {
+        let names = |client: &Client| client.store().names();
+        if names(&self.from) == names(&self.to) {
             return Ok(());
         }
         let message = "only one of the stores distinguishes case in table names, so the blobs have other names there; \
@@ -247,7 +247,7 @@ impl Copier {
         if found.size != listed.size {
             return Ok(false);
         }
-        if owner_of_blob(listed.location.as_ref()).is_some() {
+        if is_blob_name(listed.location.as_ref()) {
             return Ok(true);
         }
         // A source that is gone by now is not equal: the copy that follows finds it gone.

@@ -7,7 +7,6 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use super::digest::RowsDigest;
 use crate::{
-    address::RowAt,
     batch::{Batch, Operation, Verb},
     error::{Error, Result},
     limits::BATCH_OPERATIONS,
@@ -279,7 +278,8 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
 /// Returns whether the store has the row with the properties that were to be written.
 async fn is_stored(store: &Store, table: &str, row: &Row, requests: &mut u64) -> Result<bool> {
     *requests += 1;
-    let found = store.read_row(RowAt::new(table, row.partition_key(), row.row_key())).await?;
+    let found =
+        store.read_row(store.names().row_at(table, row.partition_key(), row.row_key())).await?;
     Ok(found.is_some_and(|found| row.has_same_content(&found)))
 }
 

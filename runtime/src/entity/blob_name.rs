@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::{
-    address::{RowAddress, RowAt, TableCase},
+    address::{Names, RowAddress, RowAt, TableName},
     error::{Error, ErrorKind, Result},
 };
 
@@ -21,14 +21,8 @@ const RANDOM_DIGITS: usize = 24;
 /// # Errors
 ///
 /// Fails with `is_too_large` if an escaped part or the whole name exceeds the length of a blob's name.
-pub(crate) fn blob_name(
-    owner: RowAt<'_>,
-    case: TableCase,
-    field: &str,
-    random: &str,
-) -> Result<String> {
-    let parts =
-        [&*case.canonical_table_name(owner.table), owner.partition_key, owner.row_key, field];
+pub(crate) fn blob_name(owner: RowAt<'_>, field: &str, random: &str) -> Result<String> {
+    let parts = [&*owner.table.form(), owner.partition_key, owner.row_key, field];
     let mut name = String::new();
     for part in parts {
         let segment = escape_segment(part);
@@ -58,13 +52,13 @@ fn name_too_large_error(owner: RowAt<'_>, message: String) -> Error {
 
 /// Returns the common prefix of the names of a table's blobs.
 #[cfg(feature = "blob")]
-pub(crate) fn blob_prefix_of_table(table: &str, case: TableCase) -> String {
-    escape_segment(&case.canonical_table_name(table))
+pub(crate) fn blob_prefix_of_table(table: TableName<'_>) -> String {
+    escape_segment(&table.form())
 }
 
-/// Returns the row whose table and keys are in a blob's name. Returns `None` if the name has another form. If
-/// the store ignores the case of table names, the table is in lower case.
-pub(crate) fn owner_of_blob(name: &str) -> Option<RowAddress> {
+/// Returns the row whose table and keys are in a blob's name. The table is in its canonical form. Returns `None` if the
+/// name has another form.
+pub(crate) fn owner_of_blob(names: Names, name: &str) -> Option<RowAddress> {
     let segments: Vec<&str> = name.split('/').collect();
     let [table, partition_key, row_key, field, random] = segments[..] else { return None };
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -72,18 +66,21 @@ pub(crate) fn owner_of_blob(name: &str) -> Option<RowAddress> {
         return None;
     }
     unescaped(field)?;
-    Some(RowAddress {
-        table: unescaped(table)?,
-        partition_key: unescaped(partition_key)?,
-        row_key: unescaped(row_key)?,
-    })
+    Some(names.address([unescaped(table)?, unescaped(partition_key)?, unescaped(row_key)?]))
+}
+
+/// Returns whether a name has the form of the names of rows' blobs.
+pub(crate) fn is_blob_name(name: &str) -> bool {
+    owner_of_blob(Names::ANY_CASE, name).is_some()
 }
 
 /// Returns whether `name` is the name of a blob of the row at `owner`.
-pub(crate) fn is_blob_name_of_row(name: &str, owner: RowAt<'_>, case: TableCase) -> bool {
-    let owner = RowAt { table: &case.canonical_table_name(owner.table), ..owner };
-    owner_of_blob(name)
-        .is_some_and(|named| named.as_row_at().table_and_key_texts() == owner.table_and_key_texts())
+pub(crate) fn is_blob_name_of_row(name: &str, owner: RowAt<'_>) -> bool {
+    let table = &*owner.table.form();
+    // Compared as exact texts: a name with another spelling of the table was not made for a row.
+    owner_of_blob(owner.table.names(), name).is_some_and(|named| {
+        named.as_row_at().table_and_key_texts() == [table, owner.partition_key, owner.row_key]
+    })
 }
 
 /// Escapes a string as one segment of a name. Keeps `a` to `z`, digits, `_`, `-`, `@` and an inner `.`. Writes
@@ -142,13 +139,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{blob_name, is_blob_name_of_row, owner_of_blob};
-    use crate::address::{RowAt, TableCase};
+    use crate::{address::Names, backend::TableCase};
 
     const RANDOM: &str = "0123456789abcdef01234567";
 
     fn name(partition_key: &str, row_key: &str) -> Option<String> {
-        let owner = RowAt::new("Staff", partition_key, row_key);
-        blob_name(owner, TableCase::Insensitive, "photo", RANDOM).ok()
+        let owner = Names::ANY_CASE.row_at("Staff", partition_key, row_key);
+        blob_name(owner, "photo", RANDOM).ok()
     }
 
     #[test]
@@ -161,13 +158,13 @@ mod tests {
             name("", ".ä/").as_deref(),
             Some("staff/=/=2e=c3=a4=2f/photo/0123456789abcdef01234567")
         );
-        let owner = RowAt::new("Staff", "Sales", "a");
-        let exact = blob_name(owner, TableCase::Sensitive, "photo", RANDOM).unwrap();
+        let owner = Names::with_case(TableCase::Sensitive).row_at("Staff", "Sales", "a");
+        let exact = blob_name(owner, "photo", RANDOM).unwrap();
         assert!(exact.starts_with("!staff/!sales/a/"), "{exact}");
         for other in
             ["crew/everywhere/name.jsonl", "a/b/c/d/e", "a/b/=zz/d/0123456789abcdef01234567"]
         {
-            assert_eq!(owner_of_blob(other).map(|owner| owner.row_key), None, "{other}");
+            assert_eq!(owner_of_blob(Names::ANY_CASE, other), None, "{other}");
         }
     }
 
@@ -175,8 +172,7 @@ mod tests {
     fn long_keys_are_refused() {
         assert!(name(&"a".repeat(255), "r").is_some());
         let refused = |key: &str| {
-            let made =
-                blob_name(RowAt::new("Staff", key, "r"), TableCase::Insensitive, "photo", RANDOM);
+            let made = blob_name(Names::ANY_CASE.row_at("Staff", key, "r"), "photo", RANDOM);
             made.is_err_and(|error| error.is_too_large())
         };
         assert!(refused(&"a".repeat(256)), "a segment");
@@ -187,11 +183,14 @@ mod tests {
         #[test]
         fn the_owner_is_read_back(partition_key in "\\PC{0,20}", row_key in "[a-zA-Z.!=/_ ]{0,30}") {
             let made = name(&partition_key, &row_key).unwrap();
-            let owner = owner_of_blob(&made).unwrap();
+            let owner = owner_of_blob(Names::ANY_CASE, &made).unwrap();
             prop_assert_eq!(owner.as_row_at().table_and_key_texts(), ["staff", &*partition_key, &*row_key]);
-            let case = TableCase::Insensitive;
-            prop_assert!(is_blob_name_of_row(&made, RowAt::new("STAFF", &partition_key, &row_key), case));
-            prop_assert!(!is_blob_name_of_row(&made, RowAt::new("Staffs", &partition_key, &row_key), case));
+            let is_of = |names: Names, table| {
+                is_blob_name_of_row(&made, names.row_at(table, &partition_key, &row_key))
+            };
+            prop_assert!(is_of(Names::ANY_CASE, "STAFF"));
+            prop_assert!(!is_of(Names::ANY_CASE, "Staffs"));
+            prop_assert!(!is_of(Names::with_case(TableCase::Sensitive), "STAFF"));
         }
     }
 }

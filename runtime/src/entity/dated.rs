@@ -6,7 +6,7 @@ use time::{Date, Duration, Month, OffsetDateTime, Time};
 
 use crate::{
     access::KeyFault,
-    address::TableCase,
+    address::TableName,
     edm::{InvalidValue, Ticks},
     error::{Error, ErrorKind, Result},
     key::{Form, RowFamily, encode_ticks_in_form},
@@ -91,9 +91,11 @@ impl DatedTables {
     }
 
     /// Returns the period of the table with this name, or `None` if it is not one of the dated tables.
-    pub(crate) fn period_of(&self, name: &str, case: TableCase) -> Option<Period> {
-        let (prefix, digits) = name.split_at_checked(self.prefix.len())?;
-        if !case.is_same_table(prefix, self.prefix) || !digits.bytes().all(|b| b.is_ascii_digit()) {
+    pub(crate) fn period_of(&self, name: TableName<'_>) -> Option<Period> {
+        let (prefix, digits) = name.as_str().split_at_checked(self.prefix.len())?;
+        if name.sibling(prefix) != name.sibling(self.prefix)
+            || !digits.bytes().all(|b| b.is_ascii_digit())
+        {
             return None;
         }
         let count = match self.form {
@@ -236,6 +238,7 @@ mod tests {
     use time::macros::datetime;
 
     use super::*;
+    use crate::address::Names;
 
     fn tables(form: &'static str) -> DatedTables {
         DatedTables { template: "Logs{at}", prefix: "Logs", form, property: "At" }
@@ -257,7 +260,7 @@ mod tests {
             let tables = tables(form);
             let period = tables.period_at(time);
             assert_eq!(tables.name_of_period(period).unwrap(), name);
-            assert_eq!(tables.period_of(name, TableCase::Insensitive), Some(period));
+            assert_eq!(tables.period_of(Names::ANY_CASE.name(name)), Some(period));
             let after = tables.period_after(period).unwrap();
             assert_eq!(tables.name_of_period(after).unwrap(), next);
             assert_eq!(tables.period_before(after), Some(period));
@@ -270,9 +273,9 @@ mod tests {
         for name in
             ["Logs", "Logs2014", "Logs20141301", "Logs20140230", "Logs2014123123", "Logz20141231"]
         {
-            assert_eq!(days.period_of(name, TableCase::Insensitive), None, "{name}");
+            assert_eq!(days.period_of(Names::ANY_CASE.name(name)), None, "{name}");
         }
-        assert!(days.period_of("lOGS20141231", TableCase::Insensitive).is_some());
+        assert!(days.period_of(Names::ANY_CASE.name("lOGS20141231")).is_some());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     access::{KeyFault, Keys},
-    address::TableCase,
+    address::Names,
     edm::InvalidValue,
     key::{Form, RowFamily, Segment, Template, TemplatePart, unescape},
 };
@@ -109,7 +109,7 @@ impl<A: TableEntity> Stored<A> {
             None => point,
             // Any time in the table's period determines the table.
             Some(dated) => point.with_window(table_of_stored(self).ok().and_then(|table| {
-                let period = dated.period_of(&table, TableCase::Insensitive)?;
+                let period = dated.period_of(Names::ANY_CASE.name(&table))?;
                 Some(TimeWindow::at_time(period.start))
             })),
         }

@@ -180,7 +180,7 @@ impl Error {
 
     /// Names table and keys of the row, unless the error already names them.
     pub(crate) fn at_row(self, at: RowAt<'_>) -> Self {
-        self.in_table(at.table).at_keys(at.partition_key, at.row_key)
+        self.in_table(at.table.as_str()).at_keys(at.partition_key, at.row_key)
     }
 
     /// Names the property, unless the error already names one.

@@ -246,14 +246,14 @@ impl<E: TableEntity> Table<E> {
         // Raise the floor before listing the tables: a writer that creates one later then finds the floor.
         raise_floor(client.store(), dated, floor_period, floor).await?;
         let all = client.tables().await?;
-        let case = client.store().table_case();
+        let rule = client.store().names();
         let is_old = |period: &Period| *period < floor_period;
-        let mut names = dated_tables_among_names(dated, &all, case);
+        let mut names = dated_tables_among_names(dated, &all, rule);
         names.retain(|(period, _)| is_old(period));
         let mut copies: Vec<(Period, String)> = Vec::new();
         for (prefix, template) in prefixes_of_copies(E::SCHEMA) {
             let of_copies = DatedTables { prefix, template, ..*dated };
-            copies.extend(dated_tables_among_names(&of_copies, &all, case));
+            copies.extend(dated_tables_among_names(&of_copies, &all, rule));
         }
         copies.retain(|(period, _)| is_old(period));
         if names.is_empty() && copies.is_empty() {

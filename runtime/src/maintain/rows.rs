@@ -56,12 +56,12 @@ pub(crate) async fn read_row<E: TableEntity>(
     at: RowAt<'_>,
 ) -> Result<Option<Row>> {
     let store = table.client.store();
-    let is_own = store.table_case().is_same_table(at.table, &table.name);
+    let is_own = at.table == table.table_name();
     // The entity's own table must exist. A table of copies is created with its first copy.
     let row =
         if is_own { store.read_row(at).await? } else { store.row_if_table_exists(at).await? };
     match row {
-        Some(row) => Ok(decrypt_rows(table, at.table, vec![row]).await?.pop()),
+        Some(row) => Ok(decrypt_rows(table, at.table.as_str(), vec![row]).await?.pop()),
         None => Ok(None),
     }
 }

@@ -14,10 +14,10 @@ use crate::{
     entity::{
         Blob, BlobFieldValue, EntityRows,
         blob::pointing_to_stored_blobs,
-        blob_name::{blob_name, is_blob_name_of_row, owner_of_blob},
+        blob_name::{blob_name, is_blob_name, is_blob_name_of_row},
     },
     error::{Error, ErrorKind, Result},
-    plan::{Effect, outbox::CopyAddress},
+    plan::Effect,
     seal::ContentKey,
 };
 
@@ -99,7 +99,7 @@ impl BlobUploads {
     ) -> Result<Vec<BlobFieldValue>> {
         let Some(new) = &effect.new else { return Ok(Vec::new()) };
         let (partition_key, row_key) = new.primary.keys();
-        let owner = RowAt { table, partition_key, row_key };
+        let owner = outbox.store.names().row_at(table, partition_key, row_key);
         // A row that moves to another key gets its own blobs, because blob names contain the owner.
         let same_row = |old: &&EntityRows| old.primary.keys() == new.primary.keys();
         let old = effect.old.as_ref().filter(same_row).map(|old| &*old.blobs).unwrap_or_default();
@@ -218,10 +218,7 @@ async fn write_blob(
         }
         let name = blob.name().unwrap_or_default().to_owned();
         // An upload is used once. Another row with the same upload gets a copy under its own name.
-        if !seals
-            && is_blob_name_of_row(&name, owner, outbox.store.table_case())
-            && upload.try_take_for_write()
-        {
+        if !seals && is_blob_name_of_row(&name, owner) && upload.try_take_for_write() {
             return written(blob.pointing_to_blob(&name), upload.row_write_deadline().clone());
         }
     }
@@ -229,8 +226,7 @@ async fn write_blob(
         // Each attempt gets a new key, because it may read a different blob than the last attempt.
         let key = if seals { Some(ContentKey::generate()?) } else { None };
         // Each attempt gets a new random name, because a blob is never overwritten.
-        let name =
-            blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.random_id())?;
+        let name = blob_name(owner, field, &outbox.store.random.random_id())?;
         // Counts from before the upload, which the store dates to some later time.
         let deadline = Deadline::after(UPLOAD_TIME, outbox.clock.clone());
         let hash = blobs.put_new(&name, content_of(blob)?, key.as_ref()).await?;
@@ -253,7 +249,7 @@ fn content_of(value: &Blob) -> Result<NewContent<'_>> {
         return Ok(NewContent { from: ContentSource::Bytes(bytes), plain });
     }
     let source = value.name().unwrap_or_default();
-    if owner_of_blob(source).is_none() {
+    if !is_blob_name(source) {
         let message = format!("`{}` is not the name of a row's blob", source.escape_debug());
         return Err(Error::new(ErrorKind::Invalid, message));
     }
@@ -275,14 +271,4 @@ pub(crate) fn missing_blob_store_error() -> Error {
     let message = "a field is kept in a blob, but the client has no blob store; set one with \
                    `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
-}
-
-/// Returns the blob's name if an address in a dirty row of `owner` refers to a blob of this owner, otherwise
-/// `None`.
-pub(crate) fn own_blob_name<'a>(
-    outbox: &Outbox,
-    owner: RowAt<'_>,
-    address: &'a CopyAddress,
-) -> Option<&'a str> {
-    address.owned_blob_name(owner, outbox.store.table_case())
 }

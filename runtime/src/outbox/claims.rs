@@ -120,7 +120,8 @@ impl ClaimAndReservedKeys {
             return Ok(None);
         }
         check_wanted_keys(outbox, table, &partition_key, &wanted_keys)?;
-        let mut released_unique_keys = fast_path.released_unique_keys(table, &partition_key);
+        let mut released_unique_keys =
+            fast_path.released_unique_keys(outbox.store.names().name(table), &partition_key);
         let moving_from = policy.moving_from.cloned();
         released_unique_keys
             .extend(moving_from.map(|primary| ReleasedUniqueKey { primary, address: None }));
@@ -330,8 +331,9 @@ impl ClaimAndReservedKeys {
     }
 
     /// Returns the address of the entity that wants the key.
-    fn primary_of<'c>(&'c self, wanted: &'c WantedUniqueKey) -> RowAt<'c> {
-        RowAt::new(&self.row().table, &self.row().partition_key, &wanted.primary)
+    fn primary_of<'c>(&'c self, outbox: &Outbox, wanted: &'c WantedUniqueKey) -> RowAt<'c> {
+        let ClaimRow { table, partition_key, .. } = self.row();
+        outbox.store.names().row_at(table, partition_key, &wanted.primary)
     }
 
     /// Reserves one key. Returns the reserved copy with the store's ETag.
@@ -340,11 +342,10 @@ impl ClaimAndReservedKeys {
         outbox: &Outbox,
         wanted: &WantedUniqueKey,
     ) -> Result<Row, ReserveError> {
-        let primary = self.primary_of(wanted);
+        let primary = self.primary_of(outbox, wanted);
         let copy = &copy_with_owner(&wanted.copy, wanted.kinds, primary, None)?;
         let key = &OccupiedKey {
             outbox,
-            table: &self.row().table,
             primary,
             released: &self.released_unique_keys,
             address: &wanted.address,
@@ -443,9 +444,8 @@ impl ClaimAndReservedKeys {
         from: Option<&RowAddress>,
     ) -> Result<Row> {
         // `None` means the entity's own copy. See `OccupiedKey::decide_action`.
-        let is_own = from.is_none_or(|from| {
-            from.as_row_at().is_same_row(self.primary_of(wanted), outbox.store.table_case())
-        });
+        let primary = self.primary_of(outbox, wanted);
+        let is_own = from.is_none_or(|from| from.as_row_at() == primary);
         // Replace an encrypted copy completely, because a merge cannot change its encrypted content.
         if is_own && !wanted.kinds.schema.sealed {
             let operation = reserve_existing(found, &self.row().id)?;
@@ -629,7 +629,9 @@ async fn read_live_claim_etag(
     partition_key: &str,
     id: &str,
 ) -> Result<Option<ETag>> {
-    let claim = outbox.store.read_row(RowAt::new(table, partition_key, &claim_row_key(id))).await?;
+    let row_key = claim_row_key(id);
+    let at = outbox.store.names().row_at(table, partition_key, &row_key);
+    let claim = outbox.store.read_row(at).await?;
     let Some(claim) = claim else { return Ok(None) };
     if !is_claim_alive(&claim)? {
         return Ok(None);
@@ -657,7 +659,7 @@ async fn find_expired_holder(
     if !schema.can_expire() {
         return Err(ReserveError::NotReserved(violation));
     }
-    let RowAddress { table, partition_key, row_key } = holder;
+    let RowAddress { table, partition_key, row_key, .. } = holder;
     match read_entity_in_the_way(outbox, &table, schema, (&partition_key, &row_key)).await? {
         EntityInTheWay::Gone => Ok(None),
         EntityInTheWay::Expired(row) => {

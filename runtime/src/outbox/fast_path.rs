@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use super::{
     background::left_to_worker_error,
-    blob_writes::{self, delete_blob, own_blob_name},
+    blob_writes::{self, delete_blob},
     deadline::WriteDeadline,
     keys::{ReleasedUniqueKey, WantedUniqueKey},
     list_retry::write_list_again,
@@ -15,7 +15,7 @@ use super::{
     state::Outbox,
 };
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableName},
     batch::{Batch, Operation},
     error::{Error, Result},
     guard::Guard,
@@ -138,7 +138,7 @@ impl FastPath {
     /// Returns the unique keys that entities of the transaction release, with their current owners.
     pub(crate) fn released_unique_keys(
         &self,
-        table: &str,
+        table: TableName<'_>,
         partition_key: &str,
     ) -> Vec<ReleasedUniqueKey> {
         let mut released_unique_keys = Vec::new();
@@ -290,10 +290,12 @@ impl FastPath {
         )
         .await?;
         // Deleted last: until then a copy may still contain the name.
-        let owner = RowAt::new(&self.table, &entity.dirty.partition_key, &entity.dirty.primary);
-        for name in
-            entity.dirty.old_blobs.iter().filter_map(|old| own_blob_name(outbox, owner, old))
-        {
+        let owner = outbox.store.names().row_at(
+            &self.table,
+            &entity.dirty.partition_key,
+            &entity.dirty.primary,
+        );
+        for name in entity.dirty.old_blobs.iter().filter_map(|old| old.owned_blob_name(owner)) {
             self.deadline.run_before_deadline(delete_blob(outbox, name)).await?;
         }
         // An existing dirty row contains work of other writers, so a worker deletes it.
@@ -324,7 +326,7 @@ impl FastPath {
         found: Option<&Row>,
     ) -> Result<bool> {
         let PlannedDirtyRow { partition_key, primary, .. } = &entity.dirty;
-        let owner = RowAt::new(&self.table, partition_key, primary);
+        let owner = outbox.store.names().row_at(&self.table, partition_key, primary);
         let CopyChange { address, kinds, wanted, .. } = change;
         let claim = found.map(id_of_reserving_claim).transpose()?.flatten();
         // The transaction that owns the claim may still arrive, and needs its reservation.
@@ -342,9 +344,8 @@ impl FastPath {
         if change.wanted.is_some() != wanted.is_some() {
             return Err(left_to_worker_error());
         }
-        let case = outbox.store.table_case();
         let found = match found {
-            Some(found) => Some((found, compare_owner_in_copy(found, *kinds, owner, case)?)),
+            Some(found) => Some((found, compare_owner_in_copy(found, *kinds, owner)?)),
             None => None,
         };
         let (operation, is_there) =

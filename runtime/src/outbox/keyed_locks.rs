@@ -108,7 +108,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{address::RowAddress, turn::LONGEST_STALL};
+    use crate::{address::Names, turn::LONGEST_STALL};
 
     /// Holds the locks of rows of one partition until `end` is sent or its sender is dropped.
     async fn hold(locks: &KeyedLocks, table: &str, rows: &[&str], end: oneshot::Receiver<()>) {
@@ -215,11 +215,7 @@ mod tests {
     #[test]
     fn rows_and_lists_have_locks_of_their_own() {
         let locks = KeyedLocks::default();
-        let row = RowAddress {
-            table: "Staff".into(),
-            partition_key: "Sales".into(),
-            row_key: "names".into(),
-        };
+        let row = Names::ANY_CASE.row_at("Staff", "Sales", "names").to_owned();
         let of_row = locks.key_of_row("Staff", ("Sales", "names"));
         let of_list = locks.key_of_list(&ListAddress { in_blob: false, row: row.clone() });
         let in_blob = locks.key_of_list(&ListAddress { in_blob: true, row });

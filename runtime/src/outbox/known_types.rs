@@ -3,7 +3,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use crate::{
-    address::TableCase,
+    address::TableName,
     entity::{CopyAndPrimaryFamily, Schema},
     guard::{ActiveGuards, Guard},
     key::table_given_primary_table,
@@ -39,17 +39,17 @@ impl KnownTypes {
     /// write one table could make a worker change rows in a table that they have no access to.
     pub(crate) fn type_of_copy(
         &self,
-        home: &str,
+        home: TableName<'_>,
         address: &CopyAddress,
-        (guards, case): (ActiveGuards, TableCase),
+        guards: ActiveGuards,
     ) -> Option<(&'static Schema, CopyAndPrimaryFamily)> {
         let (entity_type, index) = address.split_index()?;
         self.find_in_versions(|schema| {
             if schema.entity_type != entity_type {
                 return None;
             }
-            let kinds = schema
-                .find_remote_copy_family(index, is_own_address(home, address, guards, case))?;
+            let kinds =
+                schema.find_remote_copy_family(index, is_own_address(home, address, guards))?;
             Some((schema, kinds))
         })
     }
@@ -58,9 +58,9 @@ impl KnownTypes {
     /// contains the address.
     pub(crate) fn type_of_list(
         &self,
-        home: &str,
+        home: TableName<'_>,
         address: &CopyAddress,
-        (guards, case): (ActiveGuards, TableCase),
+        guards: ActiveGuards,
     ) -> Option<&'static Schema> {
         let (entity_type, list, in_blob) = address.split_list()?;
         self.find_in_versions(|schema| {
@@ -68,7 +68,7 @@ impl KnownTypes {
                 && schema.has_remote_list_named(
                     list,
                     in_blob,
-                    is_own_address(home, address, guards, case),
+                    is_own_address(home, address, guards),
                 );
             is_it.then_some(schema)
         })
@@ -99,14 +99,14 @@ impl KnownTypes {
 /// Returns a function that checks whether an address is in the table that an index or list declares. Without a
 /// declared table, the address must be in `home`, the primary's table.
 fn is_own_address<'a>(
-    home: &'a str,
+    home: TableName<'a>,
     address: &'a CopyAddress,
     guards: ActiveGuards,
-    case: TableCase,
 ) -> impl Fn(Option<&str>) -> bool + 'a {
     move |declared| {
         // Otherwise, a forged dirty row could make a worker write into any table.
-        case.is_same_table(&table_given_primary_table(declared, home), &address.row.table)
+        home.sibling(&table_given_primary_table(declared, home.as_str()))
+            == address.as_row_at().table
             || !guards.guard_holds(Guard::OwnTable)
     }
 }

@@ -8,7 +8,6 @@ use super::{
     state::Outbox,
 };
 use crate::{
-    address::RowAt,
     error::{Error, ErrorKind, Result},
     plan::outbox::{ListAddress, ListMembership, PlannedDirtyRow},
     store::{
@@ -78,7 +77,7 @@ async fn current_membership(
     dirty: &PlannedDirtyRow,
     membership: &ListMembership,
 ) -> Result<ListMembership> {
-    let at = RowAt::new(table, &dirty.partition_key, &dirty.primary);
+    let at = outbox.store.names().row_at(table, &dirty.partition_key, &dirty.primary);
     let schema = outbox.type_of_list(table, &membership.address);
     let primary = read_primary_to_derive(&outbox.store, at, schema).await?;
     let rows = match (primary, schema) {
@@ -88,9 +87,7 @@ async fn current_membership(
         // A primary that is gone or has an unknown type derives no entry.
         _ => None,
     };
-    let case = outbox.store.table_case();
     let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
-    let wanted =
-        listed.any(|listed| membership.address.is_same_address_as_list(table, listed, case));
+    let wanted = listed.any(|listed| membership.address.is_same_address_as_list(at.table, listed));
     Ok(ListMembership { is_wanted: wanted, ..membership.clone() })
 }

@@ -31,7 +31,8 @@ pub(crate) async fn create_table_of_period(
     table: &str,
 ) -> Result<bool> {
     let Some(dated) = schema.dated.as_ref() else { return Ok(false) };
-    let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
+    let name = outbox.store.names().name(table);
+    let Some(period) = dated.period_of(name) else { return Ok(false) };
     let reads_floor = outbox.guards.guard_holds(Guard::FloorRead);
     create_dated_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
     // A table that another writer created in the meantime is fine.

@@ -166,7 +166,7 @@ impl MoveJob<'_> {
     async fn insert_tombstone_at_target(&self, deadline: WriteDeadline) -> Result<bool> {
         let MoveMessage { to_table, to_partition, .. } = self.message;
         let receipt_row_key = receipt_row_key(self.id);
-        let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
+        let receipt = self.outbox.store.names().row_at(to_table, to_partition, &receipt_row_key);
         if !self.outbox.guards.guard_holds(Guard::Tombstone) {
             // Without the tombstone, a slow carrier could insert the entity after this read.
             return Ok(self.outbox.store.row_if_table_exists(receipt).await?.is_none());
@@ -237,20 +237,20 @@ impl MoveJob<'_> {
 
     /// Returns the identity of the move's message: its table, partition and id.
     fn message_identity(&self) -> MessageIdentity {
-        let case = self.outbox.store.table_case();
-        MessageIdentity::in_partition(self.table, self.partition_key, self.id, case)
+        let table = self.outbox.store.names().name(self.table);
+        MessageIdentity::in_partition(table, self.partition_key, self.id)
     }
 
     /// Returns the source and target of the move, which its codes cover.
     fn move_place(&self) -> MoveIdentity<'_> {
         let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = self.message;
-        let to = RowAt::new(to_table, to_partition, to_row);
+        let to = self.outbox.store.names().row_at(to_table, to_partition, to_row);
         MoveIdentity { id: self.id, entity_type, from: self.source_address(), to }
     }
 
     /// Returns the address of the entity at the source.
     fn source_address(&self) -> RowAt<'_> {
-        RowAt::new(self.table, self.partition_key, &self.message.row_key)
+        self.outbox.store.names().row_at(self.table, self.partition_key, &self.message.row_key)
     }
 
     /// Reads the entity at the source, decrypts it, and verifies that a program with the keys requested the move.
@@ -361,7 +361,9 @@ impl MoveJob<'_> {
     async fn read_decrypted(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         let store = &self.outbox.store;
         match read_sealed_primary(store, at, self.schema).await? {
-            Some(row) => decrypt_primary(store, at.table, &row, self.schema).await.map(Some),
+            Some(row) => {
+                decrypt_primary(store, at.table.as_str(), &row, self.schema).await.map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -428,7 +430,7 @@ impl MoveJob<'_> {
             return Err(TargetError::Failed(error));
         }
         let receipt_row_key = receipt_row_key(self.id);
-        let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
+        let receipt = self.outbox.store.names().row_at(to_table, to_partition, &receipt_row_key);
         // The receipt shows whether this entity or another one occupies the target.
         match self.outbox.store.row_if_table_exists(receipt).await? {
             Some(receipt) if self.is_own_tombstone(&receipt) => {
@@ -440,7 +442,9 @@ impl MoveJob<'_> {
         }
         // The entity arrived earlier. A program that does not know moves may have changed the source
         // since.
-        let Some(target) = self.read_decrypted(RowAt::new(to_table, to_partition, to_row)).await?
+        let Some(target) = self
+            .read_decrypted(self.outbox.store.names().row_at(to_table, to_partition, to_row))
+            .await?
         else {
             // It was deleted at the target after its arrival, and must not come back.
             return Ok(());

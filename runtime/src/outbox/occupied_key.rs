@@ -31,7 +31,6 @@ pub(crate) enum OccupiedKeyAction {
 /// An occupied key, and the entity that wants it.
 pub(crate) struct OccupiedKey<'c> {
     pub(crate) outbox: &'c Outbox,
-    pub(crate) table: &'c str,
     /// The entity that wants the key.
     pub(crate) primary: RowAt<'c>,
     /// The keys that other entities release in the same transaction or move.
@@ -43,12 +42,11 @@ pub(crate) struct OccupiedKey<'c> {
 impl OccupiedKey<'_> {
     /// Decides about the row that was found under the key.
     pub(crate) async fn decide_action(&self, found: &Row) -> Result<OccupiedKeyAction> {
-        let Some(owner) = owner_of_copy(found, self.kinds, self.table)? else {
+        let Some(owner) = owner_of_copy(found, self.kinds, self.primary.table)? else {
             let holder = "a row that does not say which entity it belongs to";
             return Ok(OccupiedKeyAction::Violation(self.violation_error(holder), None));
         };
-        let case = self.outbox.store.table_case();
-        let is_own = owner.as_row_at().is_same_row(self.primary, case);
+        let is_own = owner.as_row_at() == self.primary;
         // Read the claim before its owner: a claim that no longer exists was resolved earlier, and the owner shows
         // the result.
         if let Some(id) = id_of_reserving_claim(found)? {
@@ -63,15 +61,15 @@ impl OccupiedKey<'_> {
                 });
             }
         }
-        let previous = previous_owner(found)?;
+        let previous = previous_owner(self.primary.table.names(), found)?;
         if is_own && previous.is_none() {
             return Ok(OccupiedKeyAction::TakeOver(None));
         }
         // A row that was taken over under a dead claim may still belong to its previous owner.
         for named in [owner].into_iter().chain(previous) {
             let Some(holder) = self.find_holder(named.as_row_at()).await? else { continue };
-            let may_take_over = self.is_released_by(holder.as_row_at())
-                || holder.as_row_at().is_same_row(self.primary, case);
+            let may_take_over =
+                self.is_released_by(holder.as_row_at()) || holder.as_row_at() == self.primary;
             return Ok(match may_take_over {
                 true => OccupiedKeyAction::TakeOver(Some(holder)),
                 false => {
@@ -92,10 +90,7 @@ impl OccupiedKey<'_> {
             released.address.as_ref().is_none_or(|address| address == self.address)
         };
         let mut released = self.released.iter();
-        let case = self.outbox.store.table_case();
-        released.any(|released| {
-            released.primary.as_row_at().is_same_row(holder, case) && is_this_key(released)
-        })
+        released.any(|released| released.primary.as_row_at() == holder && is_this_key(released))
     }
 
     /// Returns the entity that holds the key, if it is `named`. An entity that cannot be read counts as holding it.

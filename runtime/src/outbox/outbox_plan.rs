@@ -66,7 +66,7 @@ impl<'n> OutboxPlan<'n> {
         effects: &[Arc<Effect>],
         extra_rows: &'n ExtraRows,
     ) -> Self {
-        let dirty = dirty_rows_of(effects, table, outbox.store.table_case());
+        let dirty = dirty_rows_of(effects, outbox.store.names().name(table));
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
             // A worker of this client must be able to do the work recorded here.
@@ -200,9 +200,13 @@ impl<'n> OutboxPlan<'n> {
     }
 
     /// Returns the address of the primary whose dirty row is at this position.
-    pub(crate) fn primary_of_dirty_row(&self, position: usize) -> Option<RowAt<'_>> {
+    pub(crate) fn primary_of_dirty_row(
+        &self,
+        outbox: &Outbox,
+        position: usize,
+    ) -> Option<RowAt<'_>> {
         let dirty = self.fast_path.dirty_rows_to_write().nth(position)?;
-        Some(RowAt::new(&self.table, &dirty.partition_key, &dirty.primary))
+        Some(outbox.store.names().row_at(&self.table, &dirty.partition_key, &dirty.primary))
     }
 
     /// Prepares the plan for another attempt after the write of a row with this role failed: a dirty row that already

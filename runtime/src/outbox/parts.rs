@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::state::Outbox;
 use crate::{
-    address::RowAt,
     entity::Schema,
     error::Result,
     plan::{
@@ -40,7 +39,10 @@ pub(super) async fn etags_of_parts(
     for planned in transaction.planned_operations() {
         if matches!(planned.role, OperationRole::DeletedPart(of) if of == verb) {
             let (partition_key, row_key) = planned.operation.row().keys();
-            let row = outbox.store.read_row(RowAt::new(table, partition_key, row_key)).await?;
+            let row = outbox
+                .store
+                .read_row(outbox.store.names().row_at(table, partition_key, row_key))
+                .await?;
             found.insert(row_key.to_owned(), row.and_then(|row| row.etag()));
         }
     }

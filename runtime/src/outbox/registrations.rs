@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    address::TableCase,
+    address::Names,
     plan::outbox::Fence,
     single_flight::{FlightSlot, SingleFlight},
 };
@@ -20,7 +20,7 @@ const MAX_IDLE_REGISTRATIONS: usize = 4096;
 pub(crate) struct Registrations {
     slots: SingleFlight<(String, String), Registration>,
     /// The store's rule for the case of table names.
-    table_case: TableCase,
+    names: Names,
 }
 
 /// The registration of one partition.
@@ -49,13 +49,13 @@ impl Registration {
 
 impl Registrations {
     /// Creates the registrations of a client that has not registered for any partition.
-    pub(crate) fn new(table_case: TableCase) -> Self {
-        Self { slots: SingleFlight::default(), table_case }
+    pub(crate) fn new(names: Names) -> Self {
+        Self { slots: SingleFlight::default(), names }
     }
 
     /// Returns the key of a partition in the cache. Different spellings of one table have the same key.
     fn cache_key(&self, table: &str, partition_key: &str) -> (String, String) {
-        (self.table_case.canonical_table_name(table), partition_key.to_owned())
+        (self.names.name(table).form().into_owned(), partition_key.to_owned())
     }
 
     /// Returns whether the client has a complete registration for a partition.

@@ -157,7 +157,7 @@ async fn write_blob(
     let at = address.as_row_at();
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
     let write_id = outbox.store.random.random_id();
-    let text = list_text_after(at, outbox.store.table_case(), ids, delta, write_id)?;
+    let text = list_text_after(at, ids, delta, write_id)?;
     // The blob's version is the condition of its write, like the ETag of a row.
     let seen = match outbox.guards.guard_holds(Guard::DestinationVersion) {
         true => list.map(|list| list.version.clone()),

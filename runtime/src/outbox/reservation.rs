@@ -36,7 +36,7 @@ pub(crate) async fn settle_reservation(
         let message = "this program does not know the index of a claim";
         return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
     };
-    let owner = RowAt::new(table, partition_key, &key.primary);
+    let owner = outbox.store.names().row_at(table, partition_key, &key.primary);
     let resolved = backoff::retry_lost_races(&outbox.store.random, backoff::ATTEMPTS, || {
         resolve_reservation_once(outbox, known, owner, id, key)
     });
@@ -63,8 +63,7 @@ async fn resolve_reservation_once(
     // A claim row may be forged. It must not resolve the reservation of another primary, even if that contains
     // this claim's id. The other primary's claim resolves it.
     if outbox.guards.guard_holds(Guard::OwnReservation)
-        && compare_owner_in_copy(&found, kinds, owner, outbox.store.table_case())?
-            == CopyOwnership::Another
+        && compare_owner_in_copy(&found, kinds, owner)? == CopyOwnership::Another
     {
         return Ok(Attempt::Done(()));
     }
@@ -90,7 +89,7 @@ async fn restored_copy(
     let seen = Condition::for_etag(found.etag());
     // The owner comes first: while an entity moves, both its rows may derive the key.
     let holders: Vec<RowAddress> =
-        [owner.to_owned()].into_iter().chain(previous_owner(found)?).collect();
+        [owner.to_owned()].into_iter().chain(previous_owner(owner.table.names(), found)?).collect();
     let holders = outbox.guards.value_if_guarded(Guard::ReleaseRestores, holders);
     for holder in holders.iter().flatten().map(RowAddress::as_row_at) {
         match find_owner_holding_key(&outbox.store, holder, schema, &key.address).await? {

@@ -123,8 +123,9 @@ impl TransactionToSend<'_> {
             }
             FailureCause::Race => Ok(NextStep::ReadAgain),
             FailureCause::WorkersBehind(dirty) => {
-                let primary =
-                    outbox_rows.as_ref().and_then(|rows| rows.primary_of_dirty_row(dirty));
+                let primary = outbox_rows
+                    .as_ref()
+                    .and_then(|rows| rows.primary_of_dirty_row(self.outbox, dirty));
                 Err(primary.map_or(failure, workers_behind_error))
             }
         }

@@ -15,7 +15,6 @@ use super::{
     registrations::Registrations,
 };
 use crate::{
-    address::TableCase,
     authentic::WorkCodes,
     clock::Clock,
     entity::{BackgroundWork, CopyAndPrimaryFamily, Schema},
@@ -57,7 +56,7 @@ impl Outbox {
         codes: WorkCodes,
     ) -> Self {
         Self {
-            registrations: Registrations::new(store.table_case()),
+            registrations: Registrations::new(store.names()),
             options: OutboxOptions { is_exclusive: store.capabilities().exclusive, ..options },
             store,
             server: Arc::new(ServerClock::new(clock.clone())),
@@ -118,7 +117,7 @@ impl Outbox {
         home: &str,
         address: &CopyAddress,
     ) -> Option<(&'static Schema, CopyAndPrimaryFamily)> {
-        self.known_types.type_of_copy(home, address, self.guards_and_case())
+        self.known_types.type_of_copy(address.row.names().name(home), address, self.guards)
     }
 
     /// Returns the type whose remote list an address refers to, if it is known. `home` is the table of the row that
@@ -128,11 +127,7 @@ impl Outbox {
         home: &str,
         address: &CopyAddress,
     ) -> Option<&'static Schema> {
-        self.known_types.type_of_list(home, address, self.guards_and_case())
-    }
-
-    fn guards_and_case(&self) -> (ActiveGuards, TableCase) {
-        (self.guards, self.store.table_case())
+        self.known_types.type_of_list(address.row.names().name(home), address, self.guards)
     }
 
     /// Returns a random number for a fence row's `Beat`, which makes each write change the row.

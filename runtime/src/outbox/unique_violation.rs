@@ -5,7 +5,6 @@ use super::{
     state::Outbox,
 };
 use crate::{
-    address::RowAt,
     edm::ValueRef,
     error::{Error, Result},
     key::RowFamily,
@@ -89,7 +88,7 @@ impl OccupiedLocalCopy<'_> {
     }
 
     async fn read_current(&self, outbox: &Outbox, row_key: &str) -> Result<Option<Row>> {
-        let at = RowAt::new(self.table, self.copy.partition_key(), row_key);
+        let at = outbox.store.names().row_at(self.table, self.copy.partition_key(), row_key);
         let Some(row) = outbox.store.read_row(at).await? else { return Ok(None) };
         let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
         // A row that cannot be decrypted still occupies the key.
@@ -135,7 +134,7 @@ impl OccupiedLocalCopy<'_> {
                 })
             }
             (false, true) => {
-                let at = RowAt::new(self.table, &partition_key, &row_key);
+                let at = outbox.store.names().row_at(self.table, &partition_key, &row_key);
                 read_primary_to_derive(&outbox.store, at, Some(schema)).await
             }
             (false, false) => self.read_current(outbox, &row_key).await,

@@ -2,7 +2,6 @@
 
 use super::state::Outbox;
 use crate::{
-    address::RowAt,
     entity::{CopyAndPrimaryFamily, CopyRow, RowKind, RowVersion, Schema},
     error::Result,
     plan::{Effect, outbox::owner_of_copy},
@@ -43,10 +42,8 @@ async fn is_own_local_copy(
     primary: &Row,
 ) -> Result<bool> {
     let (partition_key, row_key) = copy.row.keys();
-    let Some(found) = outbox.store.read_row(RowAt::new(table, partition_key, row_key)).await?
-    else {
-        return Ok(false);
-    };
+    let at = outbox.store.names().row_at(table, partition_key, row_key);
+    let Some(found) = outbox.store.read_row(at).await? else { return Ok(false) };
     let read_as = ReadAs::Typed(schema);
     let opened = outbox.store.sealing.open_one_row(table, found.clone(), read_as, None).await;
     let found = opened.unwrap_or(found);
@@ -79,7 +76,8 @@ async fn is_own_remote_copy(
     }
     let copies = copy.family.table_given_primary_table(table);
     let (partition_key, row_key) = copy.row.keys();
-    let at = RowAt::new(&copies, partition_key, row_key);
+    let names = outbox.store.names();
+    let at = names.row_at(&copies, partition_key, row_key);
     let found = outbox.store.row_if_table_exists(at).await?;
     let (Some(found), Some(primary_family)) = (found, schema.primary_family_of_copy(copy.family))
     else {
@@ -87,8 +85,8 @@ async fn is_own_remote_copy(
         return Ok(false);
     };
     let kinds = CopyAndPrimaryFamily { copy: copy.family, primary: primary_family, schema };
-    let owner = owner_of_copy(&found, kinds, table)?;
+    let owner = owner_of_copy(&found, kinds, names.name(table))?;
     let (partition_key, row_key) = primary.keys();
-    let own = RowAt::new(table, partition_key, row_key);
-    Ok(owner.is_some_and(|owner| own.is_same_row(owner.as_row_at(), outbox.store.table_case())))
+    let own = names.row_at(table, partition_key, row_key);
+    Ok(owner.is_some_and(|owner| own == owner.as_row_at()))
 }

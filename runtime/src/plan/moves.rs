@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{effect::Effect, move_mark::refuse_moving, tokens::TokenMaker};
 use crate::{
-    address::{RowAddress, TableCase},
+    address::{Names, RowAddress},
     batch::{Condition, Operation},
     edm::{Value, ValueRef},
     entity::{
@@ -41,12 +41,12 @@ pub(crate) struct MoveOrigin {
 
 impl MoveOrigin {
     /// Reads which move inserted a row. Returns `None` if no move did.
-    pub(crate) fn from_target_row(row: &Row) -> Result<Option<Self>> {
+    pub(crate) fn from_target_row(names: Names, row: &Row) -> Result<Option<Self>> {
         let Some(ValueRef::String(text)) = row.get(MOVED_BY)? else { return Ok(None) };
         let parsed: Option<[String; 5]> = serde_json::from_str(text).ok();
         Ok(parsed.map(|[id, table, partition_key, row_key, _]| Self {
             id,
-            from: RowAddress { table, partition_key, row_key },
+            from: names.address([table, partition_key, row_key]),
         }))
     }
 
@@ -276,7 +276,7 @@ fn target_row(
     if let Some(dated) = &schema.dated
         && let Some((_, Value::DateTime(time))) =
             values.iter().find(|(name, _)| *name == dated.property)
-        && let Some(period) = dated.period_of(&message.to_table, TableCase::Insensitive)
+        && let Some(period) = dated.period_of(Names::ANY_CASE.name(&message.to_table))
         && period != dated.period_at(*time)
     {
         let refusal = "the time of the move does not belong to the table that the entity moves to";
@@ -327,8 +327,8 @@ pub(crate) fn update_inserted_target(
     tokens: &TokenMaker,
 ) -> Result<Option<Effect>> {
     // Do not overwrite a row of another move, or one that was rewritten since.
-    let is_other =
-        !MoveOrigin::from_target_row(target)?.is_some_and(|found| found.is_same_move(arrival));
+    let is_other = !MoveOrigin::from_target_row(arrival.from.names(), target)?
+        .is_some_and(|found| found.is_same_move(arrival));
     if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.to_json(source))) {
         return Ok(None);
     }

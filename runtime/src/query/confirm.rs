@@ -27,10 +27,11 @@ async fn find_held_copy(
     let Some(kinds) = schema.find_remote_copy_family(family.name, |_| true) else {
         return Ok(Some(row));
     };
-    let name = CopyAddress::for_copy_in_family(table, family, &row);
-    let owner = owner_of_copy(&row, kinds, table)?;
+    let names = store.names();
+    let name = CopyAddress::for_copy_in_family(names.name(table), family, &row);
+    let owner = owner_of_copy(&row, kinds, names.name(table))?;
     // Check the new owner first: while a key changes hands, both entities may derive it.
-    for place in owner.into_iter().chain(previous_owner(&row)?) {
+    for place in owner.into_iter().chain(previous_owner(names, &row)?) {
         // A missing owner table means there is no row to show. Only a writer that takes the key
         // distinguishes this from a key without an owner.
         if let OwnerHoldsKey::Holds(held) =

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     access,
-    address::{RowAddress, RowAt, TableCase},
+    address::Names,
     entity::{Point, Schema, TableEntity, UntypedPath, dated::TimeWindow, head_row_key},
     error::{Error, ErrorKind, Result},
     filter::Filter,
@@ -47,7 +47,7 @@ pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
         // The keys of an entity need not show which dated table it is in.
         let table = plan.table_of_page(cursor.as_ref())?.unwrap_or_default();
         let dated = E::SCHEMA.dated.as_ref();
-        let period = dated.and_then(|dated| dated.period_of(&table, TableCase::Insensitive));
+        let period = dated.and_then(|dated| dated.period_of(Names::ANY_CASE.name(&table)));
         let window = period.map(|period| TimeWindow::at_time(period.start));
         points.extend(
             page.into_iter()
@@ -136,11 +136,8 @@ async fn read_ids_of_one_list(
         let ids = list.map(|list| list.ids).unwrap_or_default();
         return Ok(ids.into_iter().map(|id| (partition_key.clone(), id)).collect());
     };
-    let row = RowAddress {
-        table: family.table_given_primary_table(table).into_owned(),
-        partition_key,
-        row_key,
-    };
+    let list_table = family.table_given_primary_table(table).into_owned();
+    let row = request.store.names().address([list_table, partition_key, row_key]);
     let place = ListAddress { in_blob: family.in_blob, row };
     let list = find_list(&request.store, &place).await?;
     Ok(keys_of(request, schema, family, table, list.ids()))
@@ -156,8 +153,8 @@ pub(crate) fn list_blob_of_request(request: &Request) -> Result<Option<String>> 
         return Err(Error::new(ErrorKind::Unsupported, message));
     };
     let table = request.table_to_read();
-    let at = RowAt::new(&table, partition_key, row_key);
-    Ok(Some(name_of_list_blob(at, request.store.table_case())))
+    let at = request.store.names().row_at(&table, partition_key, row_key);
+    Ok(Some(name_of_list_blob(at)))
 }
 
 /// Returns the keys of this table's entities in a remote list. Several tables may share the list.
@@ -168,8 +165,8 @@ fn keys_of(
     table: &str,
     ids: &[String],
 ) -> Vec<Keys> {
-    let case = request.store.table_case();
-    ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family, case)).collect()
+    let table = request.store.names().name(table);
+    ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family)).collect()
 }
 
 /// One page of the rows of entities in lists.
@@ -254,7 +251,7 @@ async fn read_each_entity(
     keys: Vec<Keys>,
 ) -> Result<Vec<Result<Row>>> {
     let read = |(partition_key, row_key): Keys| async move {
-        let at = RowAt::new(table, &partition_key, &row_key);
+        let at = request.store.names().row_at(table, &partition_key, &row_key);
         match each.read_row(&request.store, at).await {
             // The table was dropped after the list was read.
             Err(error) if is_dated_table_missing(&error) && request.is_dated() => Ok(None),

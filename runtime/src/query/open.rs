@@ -22,7 +22,7 @@ pub(crate) struct OpenedRows {
 impl ReadPlan {
     /// Reads the row at an address and opens it for a reader. Returns `None` if it does not exist.
     pub(crate) async fn read_row(&self, store: &Store, at: RowAt<'_>) -> Result<Option<Row>> {
-        let RowAt { table, partition_key, row_key } = at;
+        let [table, partition_key, row_key] = at.table_and_key_texts();
         let read = ReadRequest { table, partition_key, row_key, select: self.columns.as_deref() };
         let row = match self.parts {
             ItemRows::Single => {

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use super::plan::ReadPlan;
 use crate::{
-    address::RowAt,
     error::Result,
     row::Row,
     store::{rows::Store, sealing::open::ReadAs},
@@ -22,7 +21,7 @@ impl ReadPlan {
         let family = self.access.family;
         let table =
             family.map_or(Cow::Borrowed(table), |family| family.table_given_primary_table(table));
-        self.read_row(store, RowAt::new(&table, partition_key, row_key)).await
+        self.read_row(store, store.names().row_at(&table, partition_key, row_key)).await
     }
 
     /// Adds blind tokens to the keys of the path. Returns `false` if nothing can be found, because all keys of

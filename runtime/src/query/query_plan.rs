@@ -136,8 +136,7 @@ impl QueryPlan {
     fn identifying_text(&self) -> String {
         let Self { request, read, unsent, .. } = self;
         let columns = read.columns.as_ref().map(|names| names.join(",")).unwrap_or_default();
-        let case = request.store.table_case();
-        let (table, take) = (case.canonical_table_name(&request.table), request.take);
+        let (table, take) = (request.store.names().name(&request.table).form(), request.take);
         let mut text = format!("{table}\u{0}{}\u{0}{columns}\u{0}{take:?}", read.filter.sent);
         if let Some(tables) = &request.tables {
             text.push_str(&format!("\u{0}{}", tables.periods.periods_as_text()));

@@ -130,8 +130,7 @@ impl Request {
     pub(crate) fn for_dated_tables(mut self, dated: &'static DatedTables, name: &str) -> Self {
         let Some(window) = self.access.window else { return self };
         let periods = dated.first_and_last_period_in(window);
-        let case = self.store.table_case();
-        let named = dated.period_of(name, case);
+        let named = dated.period_of(self.store.names().name(name));
         if window.is_time {
             match (periods, named) {
                 (Some((period, _)), Some(named)) if period != named => {
@@ -215,8 +214,8 @@ impl Request {
     pub(crate) fn is_dated(&self) -> bool {
         let dated = self.schema_of_keys().and_then(|schema| schema.dated.as_ref());
         let table = self.origin.as_ref().map_or(&self.table, |origin| &origin.table);
-        let case = self.store.table_case();
-        self.tables.is_some() || dated.is_some_and(|dated| dated.period_of(table, case).is_some())
+        let table = self.store.names().name(table);
+        self.tables.is_some() || dated.is_some_and(|dated| dated.period_of(table).is_some())
     }
 
     /// Makes the request one for a single entity type. Allows scans, because a typed path requests a scan

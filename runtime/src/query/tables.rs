@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::{
-    address::TableCase,
+    address::Names,
     entity::dated::{DatedTables, Period},
     error::{Error, ErrorKind, Result},
     limits::DATED_TABLES,
@@ -108,7 +108,7 @@ impl QueriedTables {
         let Some(cursor) = cursor else { return Ok(self.first_period()) };
         // A cursor of a single table has no table name, and the empty name is refused below.
         let table = cursor.table.as_deref().unwrap_or_default();
-        let period = self.dated.period_of(table, TableCase::Insensitive);
+        let period = self.dated.period_of(Names::ANY_CASE.name(table));
         let is_read = |period: &Period| match &self.periods {
             Periods::Window(window) => {
                 window.bounds.is_some_and(|(earliest, latest)| (earliest..=latest).contains(period))

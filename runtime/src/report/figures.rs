@@ -6,7 +6,7 @@ use super::{
     numbers::with_thousands_commas,
 };
 use crate::{
-    address::TableCase,
+    address::Names,
     entity::dated::{DatedTables, Period},
     error::Result,
     maintain::PartitionReport,
@@ -35,11 +35,11 @@ pub(super) async fn measure_store(
         true => client.tables().await?,
         false => Vec::new(),
     };
-    let case = client.store().table_case();
+    let rule = client.store().names();
     for table in tables {
         table.figures = Some(match table.dated {
             None => figures_of(client, &table.name).await?,
-            Some(dated) => figures_of_dated(client, dated, &names, case).await?,
+            Some(dated) => figures_of_dated(client, dated, &names, rule).await?,
         });
     }
     let (status, is_whole) = client.read_open_work(MOST_PARTITIONS).await?;
@@ -72,10 +72,10 @@ async fn figures_of_dated(
     client: &Client,
     dated: &DatedTables,
     names: &[String],
-    case: TableCase,
+    rule: Names,
 ) -> Result<TableFigures> {
     let mut found: Vec<(Period, &String)> =
-        names.iter().filter_map(|name| Some((dated.period_of(name, case)?, name))).collect();
+        names.iter().filter_map(|name| Some((dated.period_of(rule.name(name))?, name))).collect();
     found.sort();
     let (Some((_, oldest)), Some((_, newest))) = (found.first(), found.last()) else {
         return Ok(TableFigures {

@@ -148,7 +148,7 @@ mod work {
 
     use super::hex;
     use crate::{
-        address::{RowAt, TableCase},
+        address::Names,
         authentic::{MoveIdentity, SecretValues, Work},
         edm::{Ticks, Value},
         error::SealFault,
@@ -171,8 +171,8 @@ mod work {
         MoveIdentity {
             id: ID,
             entity_type: "Employee",
-            from: RowAt::new("people", "Sales", "00001"),
-            to: RowAt::new("people", "Marketing", "00001"),
+            from: Names::ANY_CASE.row_at("people", "Sales", "00001"),
+            to: Names::ANY_CASE.row_at("people", "Marketing", "00001"),
         }
     }
 
@@ -182,6 +182,7 @@ mod work {
 
     fn message(table: &'static str, body: &'static str) -> Work<'static> {
         let (partition_key, name) = ("Sales", "ArchiveEmployee");
+        let table = Names::ANY_CASE.name(table);
         Work::Message { table, partition_key, id: ID, name, version: 1, body, sent: None }
     }
 
@@ -200,7 +201,7 @@ mod work {
         let (vectors, held) = (vectors(), held(Some("123-45-6789".into())));
         assert_eq!(key(0x42).work.as_slice(), vectors["work"]);
         let moved = Work::Move { place: place(), held: &held };
-        let code = key(0x42).sign_work(&moved.signed_input(TableCase::Insensitive)).unwrap();
+        let code = key(0x42).sign_work(&moved.signed_input()).unwrap();
         let all = [
             ("message.mac", key(0x42), message("people", BODY)),
             ("queue.mac", key(0x42), queued("archive")),
@@ -209,17 +210,16 @@ mod work {
             ("receipt.mac", key(0x44), Work::Arrival { place: place() }),
         ];
         for (name, key, work) in all {
-            let code = key.sign_work(&work.signed_input(TableCase::Insensitive)).unwrap();
+            let code = key.sign_work(&work.signed_input()).unwrap();
             assert_eq!(code, vectors[name], "{name}");
-            key.verify_work(&work.signed_input(TableCase::Insensitive), &code).unwrap();
+            key.verify_work(&work.signed_input(), &code).unwrap();
             // A code does for its own work alone.
             let another = message("people", BODY);
-            let verified = key.verify_work(&another.signed_input(TableCase::Insensitive), &code);
+            let verified = key.verify_work(&another.signed_input(), &code);
             assert_eq!(verified.is_ok(), name == "message.mac", "{name}");
             for length in 0..code.len() {
                 assert!(
-                    key.verify_work(&work.signed_input(TableCase::Insensitive), &code[..length])
-                        .is_err(),
+                    key.verify_work(&work.signed_input(), &code[..length]).is_err(),
                     "{length}"
                 );
             }
@@ -227,7 +227,7 @@ mod work {
                 let mut changed = code.clone();
                 changed[at] ^= 1;
                 assert!(
-                    key.verify_work(&work.signed_input(TableCase::Insensitive), &changed).is_err(),
+                    key.verify_work(&work.signed_input(), &changed).is_err(),
                     "{name}, byte {at}"
                 );
             }
@@ -257,12 +257,13 @@ mod work {
     #[test]
     fn codes_over_all_types_come_out_as_the_vectors_say() {
         let (vectors, held) = (vectors(), all_values());
-        let to_nowhere = MoveIdentity { to: RowAt::new("people", "", "00001"), ..place() };
+        let to_nowhere =
+            MoveIdentity { to: Names::ANY_CASE.row_at("people", "", "00001"), ..place() };
         let (name, version) = ("ArchiveEmployee", 1);
         let second = Ticks::new(Ticks::UNIX_EPOCH.get() + 10_000_000);
         let odd = "\u{10ffff}\r\n\0";
         let message = |partition_key, body, sent| Work::Message {
-            table: "people",
+            table: Names::ANY_CASE.name("people"),
             partition_key,
             id: ID,
             name,
@@ -275,7 +276,7 @@ mod work {
             ("odd.mac", message("", odd, None)),
             ("expires.mac", message("Sales", BODY, second)),
         ] {
-            let code = key(0x42).sign_work(&work.signed_input(TableCase::Insensitive)).unwrap();
+            let code = key(0x42).sign_work(&work.signed_input()).unwrap();
             assert_eq!(code, vectors[name], "{name}");
         }
     }
@@ -283,14 +284,14 @@ mod work {
     #[test]
     fn a_code_over_a_move_covers_every_field_and_does_for_no_other_kind() {
         let (held, place) = (held(Some("123-45-6789".into())), place());
-        let input = |work: &Work<'_>| work.signed_input(TableCase::Insensitive);
+        let input = |work: &Work<'_>| work.signed_input();
         let code = key(0x42).sign_work(&input(&Work::Move { place, held: &held })).unwrap();
         let from = |table, partition_key, row_key| MoveIdentity {
-            from: RowAt::new(table, partition_key, row_key),
+            from: Names::ANY_CASE.row_at(table, partition_key, row_key),
             ..place
         };
         let to = |table, partition_key, row_key| MoveIdentity {
-            to: RowAt::new(table, partition_key, row_key),
+            to: Names::ANY_CASE.row_at(table, partition_key, row_key),
             ..place
         };
         let others = [
@@ -364,11 +365,9 @@ mod work {
 
     #[test]
     fn a_code_covers_every_field_and_its_border() {
-        let code = key(0x42)
-            .sign_work(&message("people", BODY).signed_input(TableCase::Insensitive))
-            .unwrap();
+        let code = key(0x42).sign_work(&message("people", BODY).signed_input()).unwrap();
         let at = |table, partition_key, id, name, version, sent| Work::Message {
-            table,
+            table: Names::ANY_CASE.name(table),
             partition_key,
             id,
             name,
@@ -388,18 +387,13 @@ mod work {
             ("expiry", at("people", "Sales", ID, "ArchiveEmployee", 1, now)),
             ("queue", queued("people")),
         ] {
-            let error = key(0x42)
-                .verify_work(&other.signed_input(TableCase::Insensitive), &code)
-                .unwrap_err();
+            let error = key(0x42).verify_work(&other.signed_input(), &code).unwrap_err();
             assert_eq!(error.seal_fault(), Some(SealFault::Authentication), "{what}");
         }
         // The case of a table's name is whose marker the worker met.
-        key(0x42)
-            .verify_work(&message("People", BODY).signed_input(TableCase::Insensitive), &code)
-            .unwrap();
-        let error = key(0x41)
-            .verify_work(&message("people", BODY).signed_input(TableCase::Insensitive), &code)
-            .unwrap_err();
+        key(0x42).verify_work(&message("People", BODY).signed_input(), &code).unwrap();
+        let error =
+            key(0x41).verify_work(&message("people", BODY).signed_input(), &code).unwrap_err();
         assert!(matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_))));
     }
 
@@ -408,10 +402,7 @@ mod work {
         let sign = |value: Option<Value>| {
             let work_held = held(value);
             key(0x42)
-                .sign_work(
-                    &Work::Move { place: place(), held: &work_held }
-                        .signed_input(TableCase::Insensitive),
-                )
+                .sign_work(&Work::Move { place: place(), held: &work_held }.signed_input())
                 .unwrap()
         };
         let guid = uuid::Uuid::from_bytes([7; 16]);
@@ -437,9 +428,7 @@ mod work {
         assert_eq!(sign(Some(Value::from(-0.0))), sign(Some(Value::from(0.0))));
         assert_eq!(sign(Some(Value::from(-f64::NAN))), sign(Some(Value::from(f64::NAN))));
         let none = SecretValues::new();
-        let plain = key(0x42).sign_work(
-            &Work::Move { place: place(), held: &none }.signed_input(TableCase::Insensitive),
-        );
+        let plain = key(0x42).sign_work(&Work::Move { place: place(), held: &none }.signed_input());
         assert!(!codes.contains(&plain.unwrap()));
     }
 }

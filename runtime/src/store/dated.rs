@@ -47,11 +47,7 @@ impl DatedTableFloor {
 
 /// Returns the RowKey of the floor: the table name before the date, and the form of the date, such as `Ym`.
 fn row_key(store: &Store, dated: &DatedTables) -> String {
-    format!(
-        "{}_{}",
-        store.table_case().canonical_table_name(dated.prefix),
-        dated.form.replace('%', "")
-    )
+    format!("{}_{}", store.names().name(dated.prefix).form(), dated.form.replace('%', ""))
 }
 
 /// Reads the floor of an entity's dated tables in one request. The floor is the first period whose table may still be
@@ -210,10 +206,10 @@ pub(crate) async fn list_existing_periods(
     let (first_name, last_name) = (name_of_period(dated, first)?, name_of_period(dated, last)?);
     let within = NameRange { first: &first_name, last: &last_name };
     let names = store.list_table_names(Some(within)).await?;
-    let case = store.table_case();
+    let rule = store.names();
     let mut periods: Vec<Period> = names
         .iter()
-        .filter_map(|name| dated.period_of(name, case))
+        .filter_map(|name| dated.period_of(rule.name(name)))
         .filter(|period| (first..=last).contains(period))
         .collect();
     periods.sort_unstable();

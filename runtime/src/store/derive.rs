@@ -20,7 +20,7 @@ pub(crate) async fn read_primary_to_derive(
     at: RowAt<'_>,
     schema: Option<&'static Schema>,
 ) -> Result<Option<Row>> {
-    let RowAt { table, partition_key, row_key } = at;
+    let [table, partition_key, row_key] = at.table_and_key_texts();
     match schema.filter(|schema| schema.is_wide() && wide::is_key_of_first_part(row_key)) {
         Some(schema) => {
             let read = ReadRequest { table, partition_key, row_key, select: None };
@@ -50,8 +50,8 @@ pub(crate) async fn read_sealed_primary(
         return Ok(row.map(|row| SealedPrimary { row, parts: Vec::new() }));
     }
     let keys = (at.partition_key, at.row_key);
-    let parts = store.read_sealed_parts(at.table, keys, schema).await?;
-    let row = join_parts_of_entity(schema, at.table, keys, &parts)?;
+    let parts = store.read_sealed_parts(at.table.as_str(), keys, schema).await?;
+    let row = join_parts_of_entity(schema, at.table.as_str(), keys, &parts)?;
     Ok(row.map(|row| SealedPrimary { row, parts }))
 }
 
@@ -149,10 +149,9 @@ async fn derived_copy(
 ) -> Result<Option<DerivedCopy>> {
     // Without an ETag, the copy could not record the version it was derived from.
     let Some(version) = row.etag() else { return Ok(None) };
-    let rows = derive_stored_primary(store, primary.table, schema, row).await?;
+    let rows = derive_stored_primary(store, primary.table.as_str(), schema, row).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let case = store.table_case();
-    let is_at_address = |copy: &_| address.is_same_address_as_copy(primary.table, copy, case);
+    let is_at_address = |copy: &_| address.is_same_address_as_copy(primary.table, copy);
     let Some(copy) = copies.into_iter().find(is_at_address) else { return Ok(None) };
     let Some(family) = schema.primary_family_of_copy(copy.family) else { return Ok(None) };
     let kinds = CopyAndPrimaryFamily { copy: copy.family, primary: family, schema };

@@ -84,7 +84,7 @@ pub(crate) async fn read_lists_until_bytes(
 
 /// Reads a remote list from its rows or its blob. If the list does not exist, the [`FoundList`] contains `None`.
 pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
-    let RowAt { table, partition_key, row_key } = address.as_row_at();
+    let [table, partition_key, row_key] = address.as_row_at().table_and_key_texts();
     if address.in_blob {
         return find_blob(store, address)
             .await
@@ -126,7 +126,7 @@ pub(crate) async fn write_list_blob(
     text: String,
     seen: Option<BlobVersion>,
 ) -> Result<()> {
-    let name = name_of_list_blob(at, store.table_case());
+    let name = name_of_list_blob(at);
     blobs(store)?.write_text_if_unchanged(&name, text, seen).await
 }
 
@@ -135,14 +135,14 @@ pub(crate) async fn read_list_blob_version(
     store: &Store,
     at: RowAt<'_>,
 ) -> Result<Option<BlobVersion>> {
-    let blob = blobs(store)?.read_text(&name_of_list_blob(at, store.table_case())).await?;
+    let blob = blobs(store)?.read_text(&name_of_list_blob(at)).await?;
     Ok(blob.map(|blob| blob.version))
 }
 
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
-    let (at, case) = (address.as_row_at(), store.table_case());
-    let blob = blobs(store)?.read_text(&name_of_list_blob(at, case)).await?;
-    let list = blob.map(|blob| BlobList::parse(blob, at, case)).transpose();
+    let at = address.as_row_at();
+    let blob = blobs(store)?.read_text(&name_of_list_blob(at)).await?;
+    let list = blob.map(|blob| BlobList::parse(blob, at)).transpose();
     list.map(FoundList::Blob)
 }
 
@@ -184,7 +184,7 @@ pub(crate) async fn read_list_with_id_form(
     (partition_key, row_key): (&str, &str),
     of: IdForm,
 ) -> Result<Option<StoredList>> {
-    let head = RowAt::new(table, partition_key, row_key);
+    let head = store.names().row_at(table, partition_key, row_key);
     let Some(row) = store.read_row(head).await? else { return Ok(None) };
     // The head row at the end of one attempt is reused by the next, which saves a read.
     let head_row = &Mutex::new(row);

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use crate::{
-    address::{RowAt, TableCase},
+    address::{Names, RowAt},
     backend::{
         Backend, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
     },
@@ -99,9 +99,9 @@ impl Store {
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 
-    /// Returns whether names that differ only in case denote the same table of the store.
-    pub(crate) fn table_case(&self) -> TableCase {
-        self.capabilities().table_case
+    /// Returns the store's rule for names of tables, which makes a name from a text.
+    pub(crate) fn names(&self) -> Names {
+        Names::with_case(self.capabilities().table_case)
     }
 
     /// Creates a table. Fails if the table exists.
@@ -300,7 +300,7 @@ impl Store {
 
     /// Reads a whole row without decrypting it. Returns `None` if it does not exist.
     pub(crate) async fn read_row(&self, at: RowAt<'_>) -> Result<Option<Row>> {
-        let RowAt { table, partition_key, row_key } = at;
+        let [table, partition_key, row_key] = at.table_and_key_texts();
         self.read(ReadRequest { table, partition_key, row_key, select: None }).await
     }
 

@@ -119,8 +119,8 @@ impl<E: TableEntity> Table<E> {
         let access =
             store.path_with_key_tokens(Some(E::SCHEMA), access.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
-        let owner = RowAt::new(&self.name, partition_key, row_key);
-        let name = blob_name(owner, store.table_case(), field.field(), &store.random.random_id())
+        let owner = self.row_at(partition_key, row_key);
+        let name = blob_name(owner, field.field(), &store.random.random_id())
             .map_err(|error| error.in_property(field.property()))?;
         // The time counts from before the upload. The store may date the blob to any moment of the upload, and a
         // row must never begin to point to a blob that is old enough to be swept.
@@ -393,8 +393,13 @@ impl BlobReader {
             // Never occurs: `blob_name` has refused the names of other rows.
             return self.gone_error(name);
         };
-        let row =
-            self.store.row_if_table_exists(RowAt { table: &self.table, ..owner.as_row_at() }).await;
+        let row = self
+            .store
+            .row_if_table_exists(RowAt {
+                table: self.store.names().name(&self.table),
+                ..owner.as_row_at()
+            })
+            .await;
         let points = row.and_then(|row| row.map(|row| points_to(&row, name)).transpose());
         match points {
             Ok(Some(true)) => self.gone_error(name),
@@ -416,8 +421,9 @@ impl BlobReader {
     }
 
     fn error_at_blob(&self, error: Error) -> Error {
-        match self.blob.name().and_then(owner_of_blob) {
-            Some(owner) => error.at_row(RowAt { table: &self.table, ..owner.as_row_at() }),
+        match self.blob.name().and_then(|name| owner_of_blob(self.store.names(), name)) {
+            Some(owner) => error
+                .at_row(RowAt { table: self.store.names().name(&self.table), ..owner.as_row_at() }),
             None => error.in_table(&self.table),
         }
     }
@@ -434,8 +440,8 @@ fn other_copy_error(name: &str) -> Error {
 
 /// Returns the row that owns a blob according to the blob's name, if that row is in `table`.
 pub(super) fn owner_in_blob_name(store: &Store, table: &str, name: &str) -> Option<RowAddress> {
-    let owner = owner_of_blob(name)?;
-    let is_own =
-        is_blob_name_of_row(name, RowAt { table, ..owner.as_row_at() }, store.table_case());
+    let names = store.names();
+    let owner = owner_of_blob(names, name)?;
+    let is_own = is_blob_name_of_row(name, RowAt { table: names.name(table), ..owner.as_row_at() });
     is_own.then_some(owner)
 }

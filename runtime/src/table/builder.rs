@@ -403,8 +403,7 @@ impl ClientBuilder {
             blobs,
         };
         let codes = WorkCodes::default();
-        let codes =
-            codes.with_keys(store.sealing.keys.clone(), self.authenticity, store.table_case());
+        let codes = codes.with_keys(store.sealing.keys.clone(), self.authenticity);
         let run = store.random.random_id();
         let writer = self.writer_id.map(|writer| WriterRun { writer, run });
         let outbox = Outbox::new(store, self.outbox.checked()?, clock, self.guards, codes);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::typed::Table;
 use crate::{
-    address::TableCase,
+    address::Names,
     entity::{
         TableEntity,
         dated::{DatedTables, Period},
@@ -29,7 +29,7 @@ impl<E: TableEntity> Table<E> {
         Ok(dated_tables_among_names(
             dated,
             &self.client.tables().await?,
-            self.client.store().table_case(),
+            self.client.store().names(),
         ))
     }
 
@@ -65,9 +65,9 @@ impl<E: TableEntity> Table<E> {
 pub(crate) fn dated_tables_among_names(
     dated: &DatedTables,
     names: &[String],
-    case: TableCase,
+    rule: Names,
 ) -> Vec<(Period, String)> {
-    let of_name = |name: &String| Some((dated.period_of(name, case)?, name.clone()));
+    let of_name = |name: &String| Some((dated.period_of(rule.name(name))?, name.clone()));
     let mut tables: Vec<_> = names.iter().filter_map(of_name).collect();
     tables.sort();
     tables

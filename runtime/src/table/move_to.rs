@@ -2,7 +2,6 @@
 
 use super::typed::Table;
 use crate::{
-    address::RowAt,
     authentic::MoveIdentity,
     backend::BoxFuture,
     batch::Batch,
@@ -107,9 +106,9 @@ impl<E: TableEntity> Table<E> {
         let id = self.client.outbox().store.random.random_id();
         let (effect, move_message) =
             self.mark_source(stored, &target.name, &id).await.map_err(place)?;
-        let case = self.client.store().table_case();
-        let is_same_table = case.is_same_table(&self.name, &target.name);
-        if is_same_table && move_message.to_partition == stored.partition_key() {
+        if self.table_name() == target.table_name()
+            && move_message.to_partition == stored.partition_key()
+        {
             if move_message.to_row == stored.row_key() {
                 let message = "the entity is already at its target";
                 let error = Error::new(ErrorKind::Invalid, message);
@@ -218,7 +217,7 @@ impl<E: TableEntity> Table<E> {
         let store = self.client.store();
         let access = store.path_with_key_tokens(Some(E::SCHEMA), access).await?;
         let (partition_key, row_key) = access.point()?;
-        let at = RowAt::new(&self.name, partition_key, row_key);
+        let at = self.row_at(partition_key, row_key);
         let Some(stored) = read_sealed_primary(store, at, E::SCHEMA).await? else {
             return Ok(false);
         };
@@ -260,8 +259,8 @@ impl<E: TableEntity> Table<E> {
         let place = MoveIdentity {
             id,
             entity_type,
-            from: RowAt::new(&self.name, partition_key, &move_message.row_key),
-            to: RowAt::new(to_table, to_partition, to_row),
+            from: self.row_at(partition_key, &move_message.row_key),
+            to: outbox.store.names().row_at(to_table, to_partition, to_row),
         };
         let must =
             outbox.codes.requires_code_by_default() || !held.is_empty() || schema.is_sealed();
@@ -270,7 +269,9 @@ impl<E: TableEntity> Table<E> {
 
     /// Refuses an entity whose last move has not finished, which would no longer see changes to its source row.
     async fn refuse_unfinished_move(&self, stored: &Stored<E>) -> Result<()> {
-        let Some(MoveOrigin { id, from }) = MoveOrigin::from_target_row(stored.row())? else {
+        let Some(MoveOrigin { id, from }) =
+            MoveOrigin::from_target_row(self.client.store().names(), stored.row())?
+        else {
             return Ok(());
         };
         let left = self.client.store().row_if_table_exists(from.as_row_at()).await?;

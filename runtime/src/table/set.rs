@@ -14,7 +14,6 @@ use crate::query::{
 };
 use crate::{
     access::Keys,
-    address::RowAt,
     entity::{
         Aggregate, EntitySet, SetMembers, Stored, UntypedPath,
         set::{ResolvedRow, aggregate::PartitionFold, read_set_item},
@@ -256,7 +255,8 @@ impl<S: EntitySet> SetTable<S> {
         };
         let plan =
             ReadPlan::for_row_of_set::<S>(store, UntypedPath::of_keys(None, Keys::whole_table()));
-        match plan.read_row(store, RowAt::new(&self.name, partition_key, row_key)).await? {
+        match plan.read_row(store, store.names().row_at(&self.name, partition_key, row_key)).await?
+        {
             None => Ok(None),
             Some(row) => decode_item::<S>(row, false).map_err(place),
         }

@@ -91,7 +91,7 @@ impl SweepBlobs {
         let blobs = blobs_of(&self.store).map_err(|error| error.in_table(&self.table))?;
         // The store dates blobs by its own clock, so their ages are computed with that clock.
         let now = blobs.now().await?;
-        let prefix = blob_prefix_of_table(&self.table, self.store.table_case());
+        let prefix = blob_prefix_of_table(self.store.names().name(&self.table));
         let looks = blobs.list_blobs(&prefix).map(|listed| async {
             let listed = listed?;
             // A blob that is not named after a row of this table belongs to something else.
@@ -123,7 +123,10 @@ impl SweepBlobs {
         owner: &RowAddress,
         listed: &ListedBlob,
     ) -> Result<SweptBlobs> {
-        let row = self.store.read_row(RowAt { table: &self.table, ..owner.as_row_at() }).await?;
+        let row = self
+            .store
+            .read_row(RowAt { table: self.store.names().name(&self.table), ..owner.as_row_at() })
+            .await?;
         if row.map(|row| points_to(&row, &listed.name)).transpose()?.unwrap_or_default() {
             return Ok(SweptBlobs { kept: 1, ..SweptBlobs::default() });
         }

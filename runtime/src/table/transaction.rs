@@ -487,7 +487,8 @@ impl Transaction {
     ) -> Result<Operation> {
         let codes = &self.client.outbox().codes;
         let stored = StoredMessage::from_row(message.row.clone())?;
-        let work = stored.as_work_in_partition(table, partition_key);
+        let work =
+            stored.as_work_in_partition(self.client.store().names().name(table), partition_key);
         let must = codes.requires_code_for_message(message.authenticity);
         let code = codes.sign_work(Some(partition_key), &work, must).await?;
         insert_message(&message.row, partition_key, &WorkAndConsentCodes { code, consent: None })
@@ -555,7 +556,7 @@ impl Transaction {
 
     /// Uses the table of the first entity, unless the caller named a table. A dynamic entity has no table.
     fn take_table_of_entity(&mut self, declared: &str) -> Result<()> {
-        let case = self.client.store().table_case();
+        let names = self.client.store().names();
         match &self.table {
             None if declared.is_empty() => {
                 let message = "a dynamic entity does not know its table; begin the transaction with \
@@ -564,7 +565,7 @@ impl Transaction {
             }
             Some(_) if declared.is_empty() => {}
             None => self.table = Some(declared.to_owned()),
-            Some(table) if !self.named && !case.is_same_table(table, declared) => {
+            Some(table) if !self.named && !names.is_same_table(table, declared) => {
                 let message = format!(
                     "all operations of an entity group transaction must be in one table, and the first is in \
                      `{table}`; name the table with `Table::transaction()`"

@@ -7,7 +7,7 @@ use std::{
 
 use super::typed::Table;
 use crate::{
-    address::{RowAddress, RowAt},
+    address::RowAddress,
     backend::BoxFuture,
     entity::{IntoPoint, Stored, TableEntity, UntypedPath, WritableView, own_row},
     error::{BoxError, Error, ErrorKind, Result},
@@ -225,7 +225,7 @@ impl<E: TableEntity> Table<E> {
     async fn address_of_point(&self, access: &UntypedPath) -> Option<RowAddress> {
         let (table, access) = self.resolve_point(access).await.ok()?;
         let (partition_key, row_key) = access.point().ok()?;
-        Some(RowAt::new(&table.name, partition_key, row_key).to_owned())
+        Some(table.row_at(partition_key, row_key).to_owned())
     }
 
     /// Reads the row that a put into this table has to replace. Returns it with its address. Returns `None` if the
@@ -275,7 +275,7 @@ impl<E: TableEntity> Table<E> {
                 change = Change::from_effect(effect.map_err(|error| error.in_table(&table.name))?);
             }
             let (partition_key, row_key) = change.keys();
-            let at = RowAt::new(&table.name, partition_key, row_key).to_owned();
+            let at = table.row_at(partition_key, row_key).to_owned();
             // After a lost race, the next attempt reads the row to replace at this address.
             *address.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
             match commit_changes(outbox, &table.name, &[change]).await {
@@ -314,7 +314,7 @@ impl<E: TableEntity> Table<E> {
         }
         // The row in `entity` has been decrypted, so read it again.
         let home = self.table_of_stored(entity)?;
-        let at = RowAt::new(&home.name, row.partition_key(), row.row_key());
+        let at = home.row_at(row.partition_key(), row.row_key());
         let stored = self.client.store().read_row(at).await?;
         Ok(stored.filter(|stored| stored.etag() == row.etag()))
     }

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use super::{bulk::Bulk, client::Client, transaction::Transaction};
 use crate::{
     access::Keys,
-    address::RowAt,
+    address::{RowAt, TableName},
     entity::{
         FromRow, FullView, IntoPoint, ListView, Path, Point, Projection, ReadableAs, Stored,
         TableEntity, UntypedPath,
@@ -91,9 +91,19 @@ impl<E: TableEntity> Table<E> {
         Self { client, name, of: PhantomData }
     }
 
+    /// Returns the table's name in the client's store.
+    pub(crate) fn table_name(&self) -> TableName<'_> {
+        self.client.store().names().name(&self.name)
+    }
+
+    /// Returns the address of a row of this table.
+    pub(crate) fn row_at<'k>(&'k self, partition_key: &'k str, row_key: &'k str) -> RowAt<'k> {
+        RowAt::new(self.table_name(), partition_key, row_key)
+    }
+
     /// Returns the period of the table, if it is a dated table.
     pub(crate) fn period_of_table(&self) -> Option<Period> {
-        E::SCHEMA.dated.as_ref()?.period_of(&self.name, self.client.store().table_case())
+        E::SCHEMA.dated.as_ref()?.period_of(self.table_name())
     }
 
     /// Returns the table's name. Returns `None` if this handle represents all dated tables of the entity, among
@@ -398,7 +408,7 @@ impl<E: TableEntity> Table<E> {
         let (store, access) =
             (self.client.store(), UntypedPath::of_keys(None, Keys::whole_table()));
         let plan = ReadPlan::for_row(store, RowType::of::<E, E>(), access)?.with_expired();
-        match plan.read_row(store, RowAt::new(&self.name, partition_key, row_key)).await {
+        match plan.read_row(store, self.row_at(partition_key, row_key)).await {
             Err(error) if self.is_dated_table_gone(&error) => Ok(None),
             row => self.decode_row(row?, &plan),
         }

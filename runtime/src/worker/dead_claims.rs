@@ -65,7 +65,7 @@ impl Worker {
 
     async fn resolve_claim(&self, table: &str, row: &OutboxRow) -> Result<ClaimOutcome> {
         let outbox = self.outbox();
-        let claim = StoredClaim::from_row(&row.row)?;
+        let claim = StoredClaim::from_row(self.store().names(), &row.row)?;
         let partition_key = row.row.partition_key();
         let mut version = row.row.etag();
         let mut wait = row.time_until_age(outbox.options.write_deadline);

@@ -121,10 +121,10 @@ impl Worker {
         let first_in_use = page.date.map(|date| self.first_hour_in_use(date));
         // Without the store's date it is unknown which hours have passed.
         let before = first_in_use.unwrap_or(ExpiryHour::hour_of(Ticks::MIN));
-        let case = self.store().table_case();
+        let names = self.store().names();
         let mut read = MarkerPage { first_in_use, ..MarkerPage::default() };
         for row in page.rows {
-            match row.and_then(|row| StoredExpiryMarker::from_row(row, case)) {
+            match row.and_then(|row| StoredExpiryMarker::from_row(row, names)) {
                 Ok(marker) if marker.marker.hour < before => read.due.push(marker),
                 Ok(_) => {}
                 Err(_) => read.damaged += 1,

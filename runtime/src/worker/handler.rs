@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{failure::HandlerFailure, stopping::StopSignal};
 use crate::{
-    address::TableCase,
+    address::Names,
     authentic::MessageAuthenticity,
     backend::ReadRequest,
     batch::Deadline,
@@ -214,7 +214,7 @@ impl Context {
     ) -> Self {
         Self {
             client: client.clone(),
-            message: message.message_identity(table, client.store().table_case()),
+            message: message.message_identity(client.store().names().name(table)),
             attempts: u32::try_from(message.attempts).unwrap_or(0).saturating_add(1),
             until: Arc::new(Mutex::new(until)),
             receipts: Arc::new(Mutex::new(message.receipts.clone())),
@@ -253,7 +253,7 @@ impl Context {
     /// with `place` added. A message with a longer list could not be marked as done.
     fn has_room_for_receipt(&self, place: &(String, String)) -> bool {
         let mut receipts = self.receipt_places();
-        if !contains_place(&receipts, place, self.client.store().table_case()) {
+        if !contains_place(&receipts, place, self.client.store().names()) {
             receipts.push(place.clone());
         }
         utf16_units(&receipts_json(&receipts)) <= STRING_UNITS
@@ -286,10 +286,10 @@ impl Context {
             return egt.effect_of_message(&self.message, deadline).commit().await.map(|_| true);
         };
         // Both effects would share one receipt, which could not distinguish them.
-        let case = self.client.store().table_case();
+        let names = self.client.store().names();
         let is_settled = {
             let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
-            contains_place(&settled, &place, case)
+            contains_place(&settled, &place, names)
         };
         if is_settled {
             return Err(second_effect_error(&place));
@@ -298,14 +298,14 @@ impl Context {
             return Err(too_many_effects_error(&place));
         }
         // Before the commit: an effect whose answer is lost must be found when the message is deleted.
-        add_place(&self.receipts, &place, case);
+        add_place(&self.receipts, &place, names);
         // Pass the deadline to the transaction: its reads may outlast the lease, and by then another worker may
         // have completed the effect and removed its receipt.
         let is_first = match egt.effect_of_message(&self.message, deadline).commit().await {
             Ok(_) => true,
             Err(error) => self.find_earlier_effect(&place, error).await?,
         };
-        add_place(&self.settled, &place, case);
+        add_place(&self.settled, &place, names);
         Ok(is_first)
     }
 
@@ -334,14 +334,14 @@ impl Context {
 fn contains_place(
     places: &Receipts,
     (table, partition_key): &(String, String),
-    case: TableCase,
+    names: Names,
 ) -> bool {
-    places.iter().any(|(other, key)| key == partition_key && case.is_same_table(other, table))
+    places.iter().any(|(other, key)| key == partition_key && names.is_same_table(other, table))
 }
 
-fn add_place(places: &Mutex<Receipts>, place: &(String, String), case: TableCase) {
+fn add_place(places: &Mutex<Receipts>, place: &(String, String), names: Names) {
     let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
-    if !contains_place(&places, place, case) {
+    if !contains_place(&places, place, names) {
         places.push(place.clone());
     }
 }

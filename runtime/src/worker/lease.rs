@@ -8,7 +8,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{handler::RenewableLease, state::Worker};
 use crate::{
-    address::RowAt,
     batch::{Batch, Deadline, Operation, Written},
     clock::Clock,
     edm::{Ticks, ValueRef},
@@ -107,9 +106,9 @@ impl<'w> OutboxLease<'w> {
     /// Returns whether the message contains the end that this holder wrote with a request whose answer was lost.
     /// If so, uses the ETag of that write from now on.
     async fn adopt_own_write(&mut self, end: Ticks, until: &Deadline) -> Result<bool> {
-        let at =
-            RowAt::new(self.table, self.message.row.partition_key(), self.message.row.row_key());
-        let Some(row) = self.worker.store().read_row(at).await? else { return Ok(false) };
+        let (store, (partition_key, row_key)) = (self.worker.store(), self.message.row.keys());
+        let at = store.names().row_at(self.table, partition_key, row_key);
+        let Some(row) = store.read_row(at).await? else { return Ok(false) };
         if row.get("Leased")? != Some(ValueRef::DateTime(end)) {
             return Ok(false);
         }

@@ -59,7 +59,7 @@ impl Worker {
     /// Returns the addresses of the remote lists in a dirty row that this client can write.
     fn writable_lists_of(&self, table: &str, row: &OutboxRow) -> Vec<ListAddress> {
         // A row that cannot be read yields no addresses. Its own pass fails with the reason.
-        let dirty = StoredDirtyRow::from_row(row.row.clone());
+        let dirty = StoredDirtyRow::from_row(self.store().names(), row.row.clone());
         let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
         let lists =
             addresses.iter().filter(|address| self.type_of_writable_list(table, address).is_some());

@@ -17,7 +17,6 @@ use super::{
     visit::PartitionVisit,
 };
 use crate::{
-    address::RowAt,
     authentic::WorkRefusal,
     batch::{Batch, Condition, Operation},
     edm::Ticks,
@@ -188,7 +187,7 @@ impl Worker {
         if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
             return Ok(None);
         }
-        let signed = SignedMessage::in_outbox(read.table, read.message);
+        let signed = SignedMessage::in_outbox(self.store().names().name(read.table), read.message);
         let outcome = match self.verify_message(&signed).await {
             Ok(()) if self.is_expired(&signed, read.now) => read.poison_expired().await,
             Ok(()) => return Ok(None),
@@ -203,7 +202,7 @@ impl Worker {
     /// a crash would leave receipts that nothing finds.
     async fn delete_done_message(&self, read: &MessageState<'_>) -> Result<MessageOutcome> {
         let message = read.message;
-        let identity = message.message_identity(read.table, self.store().table_case());
+        let identity = message.message_identity(self.store().names().name(read.table));
         self.remove_receipts(&identity, &message.receipts).await?;
         // Delete under the ETag that was read: a later write means that another worker has it.
         read.delete().await
@@ -219,7 +218,7 @@ impl Worker {
         for (table, partition_key) in receipts {
             // The message itself lists these partitions. Keep the receipt of any other message, whose effect would
             // otherwise happen twice.
-            let at = RowAt::new(table, partition_key, &row_key);
+            let at = self.store().names().row_at(table, partition_key, &row_key);
             let Some(receipt) = self.store().row_if_table_exists(at).await? else { continue };
             let is_own = message.owns_receipt(&receipt)?;
             if !is_own && self.outbox().guards.guard_holds(Guard::OwnReceipt) {

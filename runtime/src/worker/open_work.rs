@@ -12,12 +12,12 @@ pub(crate) async fn tables_with_open_work(
     client: &Client,
     tables: &[String],
 ) -> Result<BTreeSet<String>> {
-    let case = client.store().table_case();
+    let names = client.store().names();
     let mut open = BTreeSet::new();
     let mut pages = DirectoryPages::from_start(client);
     while let Some(page) = pages.next_page().await? {
         for (table, partition_key) in page.markers.keys() {
-            let table = tables.iter().find(|name| case.is_same_table(name, table));
+            let table = tables.iter().find(|name| names.is_same_table(name, table));
             let Some(table) = table.filter(|name| !open.contains(*name)) else { continue };
             match may_have_open_work(client, table, partition_key).await {
                 Ok(false) => {}

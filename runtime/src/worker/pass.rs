@@ -14,7 +14,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     guard::{ActiveGuards, Guard},
     outbox::{
-        blob_writes::{delete_blob, own_blob_name},
+        blob_writes::delete_blob,
         deadline::WriteDeadline,
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
@@ -149,7 +149,7 @@ impl Worker {
         // ended.
         let is_second_look = row.is_older_than(write_deadline);
         let until_second_look = row.time_until_age(write_deadline);
-        let dirty = StoredDirtyRow::from_row(row.row.clone())?;
+        let dirty = StoredDirtyRow::from_row(self.store().names(), row.row.clone())?;
         if self.is_wholly_unknown(table, &dirty) {
             let (outcomes, memberships) = (vec![CopyOutcome::UnknownType], Vec::new());
             return Ok(PassBeforeLists {
@@ -175,15 +175,15 @@ impl Worker {
             self.find_claimed(table, &dirty, &mut copies).await?;
         }
         let derived = self.derive_rows(table, &dirty, primary.as_ref()).await?;
-        let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let owner = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
         let (mut steps, mut memberships, mut old_blobs) = (Vec::new(), Vec::new(), Vec::new());
         for copy in &copies {
             let address = copy.address;
             if let Some(schema) = self.type_of_writable_list(table, address) {
-                memberships.push(derived.list_membership(schema, table, &dirty, address));
+                memberships.push(derived.list_membership(schema, owner.table, &dirty, address));
                 continue;
             }
-            if let Some(name) = own_blob_name(self.outbox(), owner, address) {
+            if let Some(name) = address.owned_blob_name(owner) {
                 old_blobs.push(name);
                 continue;
             }
@@ -212,11 +212,11 @@ impl Worker {
 
     /// Returns whether this program knows none of the names in a dirty row. A pass then needs no request.
     fn is_wholly_unknown(&self, table: &str, dirty: &StoredDirtyRow) -> bool {
-        let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let owner = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
         let is_known = |address| {
             self.outbox().known_copy(table, address).is_some()
                 || self.outbox().type_of_list(table, address).is_some()
-                || own_blob_name(self.outbox(), owner, address).is_some()
+                || address.owned_blob_name(owner).is_some()
         };
         !dirty.addresses.is_empty() && !dirty.addresses.iter().any(is_known)
     }
@@ -243,7 +243,7 @@ impl Worker {
         let known =
             dirty.addresses.iter().filter_map(|address| self.type_of_address(table, address));
         let wide = known.into_iter().find(|schema| schema.is_wide());
-        let at = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let at = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
         read_primary_to_derive(self.store(), at, wide).await
     }
 
@@ -278,19 +278,19 @@ impl Worker {
         let Some((schema, kinds)) = self.outbox().known_copy(table, address) else {
             return Ok(None);
         };
-        let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let owner = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
         let version = derived.primary.and_then(Row::etag);
-        let wanted = derived.wanted_copy(schema, address, table);
+        let wanted = derived.wanted_copy(schema, address, owner.table);
         // The copy has the form of the version that wrote the primary.
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
-        let case = self.store().table_case();
+        let names = self.store().names();
         let needs_version = self.outbox().guards.guard_holds(Guard::CurrentByVersion);
         let step = plan_step_for_row(kinds, owner, found, wanted, |found, copy, version| {
             // Equal content may come from an older version, whose writer may still overwrite it. An equal version is
             // not enough either: another program may have changed the copy.
             let is_current = !needs_version || is_derived_from_version(found, version)?;
-            Ok(is_current && equal_except_version(found, copy, case)?)
+            Ok(is_current && equal_except_version(found, copy, names)?)
         })?;
         Ok(Some(match step {
             // A unique key that moves with its entity belongs to the move's target before the source is
@@ -306,16 +306,15 @@ impl Worker {
         table: &str,
         dirty: &'d StoredDirtyRow,
     ) -> Result<Vec<ReadCopy<'d>>> {
-        let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let primary = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
         let read = dirty.addresses.iter().map(|address| async move {
             Ok::<_, Error>((address, self.read_known_copy(table, address).await?))
         });
-        let case = self.store().table_case();
         let mut copies = Vec::new();
         for (address, row) in try_join_all(read).await? {
             let found = match (row, self.outbox().known_copy(table, address)) {
                 (Some(row), Some((_, kinds))) => {
-                    let owner = compare_owner_in_copy(&row, kinds, primary, case)?;
+                    let owner = compare_owner_in_copy(&row, kinds, primary)?;
                     Some((row, owner))
                 }
                 _ => None,
@@ -332,15 +331,15 @@ impl Worker {
         dirty: &StoredDirtyRow,
         copies: &mut [ReadCopy<'_>],
     ) -> Result<()> {
-        let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
-        let case = self.store().table_case();
+        let primary = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
+        let names = self.store().names();
         let leaves_claimed = self.outbox().guards.guard_holds(Guard::ClaimLeft);
         for copy in copies {
             copy.is_claimed = false;
             let Some((row, owner)) = &copy.found else { continue };
             let Some(id) = id_of_reserving_claim(row)? else { continue };
             let is_own = *owner == CopyOwnership::Ours;
-            let previous = previous_owner(row)?;
+            let previous = previous_owner(names, row)?;
             // The reservation of a claim that is gone is written like any copy. So is the reservation of a dead claim,
             // unless it was taken over: it may then have to be returned to its previous owner.
             let is_reserved = is_own
@@ -350,8 +349,8 @@ impl Worker {
                     ClaimState::Dead => previous.is_some(),
                     ClaimState::Gone => false,
                 };
-            let is_taken_over = !is_own
-                && previous.is_some_and(|previous| previous.as_row_at().is_same_row(primary, case));
+            let is_taken_over =
+                !is_own && previous.is_some_and(|previous| previous.as_row_at() == primary);
             copy.is_claimed = is_reserved || is_taken_over;
         }
         Ok(())
@@ -385,7 +384,7 @@ impl Worker {
                 return Err(self.resolve_occupied(deadline, primary, address).await?);
             }
         };
-        let Some((_, kinds)) = self.outbox().known_copy(primary.table, address) else {
+        let Some((_, kinds)) = self.outbox().known_copy(primary.table.as_str(), address) else {
             return Ok(CopyOutcome::UnknownType);
         };
         let operation = guards.keep_remote_condition_if_guarded(operation)?;
@@ -402,7 +401,7 @@ impl Worker {
         primary: RowAt<'_>,
         address: &CopyAddress,
     ) -> Result<Error> {
-        let known = self.outbox().known_copy(primary.table, address);
+        let known = self.outbox().known_copy(primary.table.as_str(), address);
         let Some((_, kinds)) = known.filter(|(_, kinds)| kinds.copy.unique) else {
             return Ok(occupied_key_error(address));
         };
@@ -413,8 +412,7 @@ impl Worker {
         let Some(found) = self.store().read_row(address.as_row_at()).await? else {
             return Ok(changed());
         };
-        let (outbox, table) = (&**self.outbox(), primary.table);
-        let key = OccupiedKey { outbox, table, primary, released: &[], address, kinds };
+        let key = OccupiedKey { outbox: self.outbox(), primary, released: &[], address, kinds };
         Ok(match key.decide_action(&found).await? {
             OccupiedKeyAction::Violation(error, _) => error,
             OccupiedKeyAction::Remove(operation) => {

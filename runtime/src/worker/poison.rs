@@ -350,7 +350,8 @@ impl Worker {
             None if key.starts_with(CLAIM) => Operation::insert(poisoned.outbox_row.clone()),
             None if key.starts_with(DIRTY) => {
                 // Merged into an existing dirty row, with the addresses of both.
-                StoredDirtyRow::from_row(poisoned.outbox_row.clone())?.restore_operation()?
+                StoredDirtyRow::from_row(self.client.store().names(), poisoned.outbox_row.clone())?
+                    .restore_operation()?
             }
             None => return Err(poisoned.damaged_error()),
         };

@@ -2,7 +2,7 @@
 
 use super::state::Worker;
 use crate::{
-    address::{RowAt, TableCase},
+    address::{RowAt, TableName},
     entity::{CopyAndPrimaryFamily, EntityRows, Schema},
     error::Result,
     plan::{
@@ -16,8 +16,6 @@ use crate::{
 /// The rows that one primary derives, by entity type.
 pub(super) struct DerivedRows<'p> {
     pub(super) primary: Option<&'p Row>,
-    /// The store's rule for the case of table names.
-    table_case: TableCase,
     /// The derived rows of each type, or `None` if the primary does not exist or has another type.
     by_type: Vec<(&'static Schema, Option<EntityRows>)>,
 }
@@ -56,7 +54,7 @@ impl Worker {
             };
             by_type.push((schema, rows));
         }
-        Ok(DerivedRows { primary, table_case: self.store().table_case(), by_type })
+        Ok(DerivedRows { primary, by_type })
     }
 }
 
@@ -77,11 +75,10 @@ impl DerivedRows<'_> {
         &self,
         schema: &'static Schema,
         address: &CopyAddress,
-        table: &str,
+        table: TableName<'_>,
     ) -> Option<(CopyAndPrimaryFamily, Row)> {
         let mut copies = self.of_type(schema)?.remote_copies.iter();
-        let copy =
-            copies.find(|copy| address.is_same_address_as_copy(table, copy, self.table_case))?;
+        let copy = copies.find(|copy| address.is_same_address_as_copy(table, copy))?;
         let primary = schema.primary_family_of_copy(copy.family)?;
         Some((CopyAndPrimaryFamily { copy: copy.family, primary, schema }, copy.row.clone()))
     }
@@ -90,15 +87,14 @@ impl DerivedRows<'_> {
     pub(super) fn list_membership(
         &self,
         schema: &'static Schema,
-        table: &str,
+        table: TableName<'_>,
         dirty: &StoredDirtyRow,
         address: &CopyAddress,
     ) -> ListMembership {
         let mut lists = self.of_type(schema).into_iter().flat_map(|rows| &rows.remote_lists);
-        let is_wanted =
-            lists.any(|list| address.is_same_address_as_list(table, list, self.table_case));
+        let is_wanted = lists.any(|list| address.is_same_address_as_list(table, list));
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
-        let entry = list_entry(owner, schema, address, self.table_case);
+        let entry = list_entry(owner, schema, address);
         ListMembership { entry, address: address.clone(), is_wanted }
     }
 }

@@ -7,10 +7,9 @@ use super::{
     partition::{OutboxChunk, OutboxRow, PartitionReader},
 };
 use crate::{
-    address::RowAt,
     edm::ValueRef,
     error::Result,
-    outbox::{blob_writes::own_blob_name, state::Outbox},
+    outbox::state::Outbox,
     plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_in_property},
     row::Row,
     table::Client,
@@ -201,13 +200,13 @@ fn key_id(code: &[u8]) -> String {
 
 /// Returns why no worker of this program can finish a dirty row, if that is so.
 fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<String> {
-    let dirty = match StoredDirtyRow::from_row(row.row.clone()) {
+    let dirty = match StoredDirtyRow::from_row(outbox.store.names(), row.row.clone()) {
         Ok(dirty) => dirty,
         Err(error) => return Some(error.to_string()),
     };
-    let owner = RowAt::new(table, row.row.partition_key(), &dirty.primary);
+    let owner = outbox.store.names().row_at(table, row.row.partition_key(), &dirty.primary);
     let unknown = dirty.addresses.iter().find(|address| {
-        let is_blob = outbox.store.has_blobs() && own_blob_name(outbox, owner, address).is_some();
+        let is_blob = outbox.store.has_blobs() && address.owned_blob_name(owner).is_some();
         !is_blob
             && outbox.known_copy(table, address).is_none()
             && outbox.type_of_list(table, address).is_none()
@@ -217,7 +216,7 @@ fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
 
 /// Returns why no worker of this program can finish a claim, if that is so.
 fn claim_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<String> {
-    let claim = match StoredClaim::from_row(&row.row) {
+    let claim = match StoredClaim::from_row(outbox.store.names(), &row.row) {
         Ok(claim) => claim,
         Err(error) => return Some(error.to_string()),
     };

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use super::state::Worker;
 use crate::{
+    address::TableName,
     authentic::{MessageAuthenticity, Work, WorkAuthenticity, WorkRefusal, is_message_expired},
     edm::Ticks,
     entity::Message,
@@ -30,7 +31,7 @@ pub(super) struct SignedMessage<'m> {
 
 impl<'m> SignedMessage<'m> {
     /// Creates it from a message in the outbox of `table`.
-    pub(super) fn in_outbox(table: &'m str, message: &'m StoredMessage) -> Self {
+    pub(super) fn in_outbox(table: TableName<'m>, message: &'m StoredMessage) -> Self {
         Self {
             partition_key: Some(message.row.partition_key()),
             name: &message.name,
@@ -115,7 +116,13 @@ impl Worker {
                 Ok(None) => return (WorkAuthenticity::Unverified, None),
                 Err(error) => return (WorkAuthenticity::Unverified, Some(error)),
             },
-            false => self.verify_message(&SignedMessage::in_outbox(table, &message)).await,
+            false => {
+                self.verify_message(&SignedMessage::in_outbox(
+                    self.store().names().name(table),
+                    &message,
+                ))
+                .await
+            }
         };
         match verified {
             Ok(()) => (WorkAuthenticity::Authentic, None),
@@ -133,9 +140,10 @@ impl Worker {
         row: &Row,
     ) -> Result<WorkAndConsentCodes> {
         let message = StoredMessage::from_row(row.clone())?;
+        let name = self.store().names().name(table);
         if message.name != MoveMessage::NAME {
             let (codes, partition_key) = (&self.outbox().codes, Some(row.partition_key()));
-            let code = codes.sign_work(partition_key, &message.as_work(table), true).await?;
+            let code = codes.sign_work(partition_key, &message.as_work(name), true).await?;
             return Ok(WorkAndConsentCodes { code, consent: None });
         }
         let (move_message, Some(schema)) = self.parse_move(&message)? else {

@@ -157,7 +157,7 @@ async fn confirm_suspect<E: TableEntity>(
     primary: &str,
 ) -> Result<Option<Finding>> {
     let is_entry = suspect.entry_id.is_some();
-    let at = RowAt::new(&table.name, partition_key, &suspect.row_key);
+    let at = table.row_at(partition_key, &suspect.row_key);
     for _ in 0..MAX_READINGS {
         // Read twice: a write between the reads of copy and primary changes an ETag.
         let before =
@@ -199,8 +199,12 @@ impl RereadSuspect {
     ) -> Result<Self> {
         let tokens = table.key_token_maker().await?;
         let (found, list) = if is_entry {
-            let list =
-                read_local_list(table.client.store(), at.table, at.partition_key, at.row_key);
+            let list = read_local_list(
+                table.client.store(),
+                at.table.as_str(),
+                at.partition_key,
+                at.row_key,
+            );
             // A repair inserts a missing list head, which fails if the list is damaged.
             let list = empty_if_damaged(list.await)?;
             (list.as_ref().map(|list| list.head_row().clone()), list)
@@ -230,9 +234,9 @@ impl RereadSuspect {
             let copies = rows.into_iter().flat_map(|rows| rows.local_copies);
             reread.wanted = copies.into_iter().find(|copy| copy.row.row_key() == at.row_key);
             let wanted = reread.wanted.as_ref().map(|copy| &copy.row);
-            let case = table.client.store().table_case();
+            let names = table.client.store().names();
             reread.kind =
-                copy_difference(wanted, reread.found.as_ref(), LocalOrRemoteOwner::Local, case)?;
+                copy_difference(wanted, reread.found.as_ref(), LocalOrRemoteOwner::Local, names)?;
         }
         Ok(reread)
     }
@@ -251,7 +255,7 @@ async fn confirm_contested<E: TableEntity>(
     primaries: &[String],
 ) -> Result<Vec<Finding>> {
     let before = read_all(table, partition_key, primaries).await?;
-    let copy = read_row(table, RowAt::new(&table.name, partition_key, &suspect.row_key)).await?;
+    let copy = read_row(table, table.row_at(partition_key, &suspect.row_key)).await?;
     // Read the primaries before and after the copy, which shows that all of them existed at one time.
     let after = read_all(table, partition_key, primaries).await?;
     if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
@@ -303,7 +307,7 @@ async fn read_all<E: TableEntity>(
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for row_key in row_keys {
-        rows.extend(read_primary(table, RowAt::new(&table.name, partition_key, row_key)).await?);
+        rows.extend(read_primary(table, table.row_at(partition_key, row_key)).await?);
     }
     Ok(rows)
 }
@@ -336,7 +340,7 @@ async fn confirm_orphans<E: TableEntity>(
     unowned.retain(|suspect| !owned.contains(&suspect.row_key));
     let mut findings = Vec::new();
     for suspect in unowned {
-        let at = RowAt::new(&reader.table.name, partition_key, &suspect.row_key);
+        let at = reader.table.row_at(partition_key, &suspect.row_key);
         let row = read_row(reader.table, at).await?;
         let etag = row.and_then(|row| row.etag());
         // The row changed after the scan, so a writer is using it.

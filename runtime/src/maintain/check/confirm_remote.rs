@@ -12,7 +12,7 @@ use super::{
     scan::{ProgressMeter, TablePager, UnmatchedFacts},
 };
 use crate::{
-    address::{RowAt, TableCase},
+    address::RowAt,
     entity::{CopyAndPrimaryFamily, EntityRows, TableEntity},
     error::Result,
     guard::Guard,
@@ -136,7 +136,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
                     let primary = fact.primary.map(|keys| keys.partition_and_row_key());
                     suspects.push(Suspect {
                         family: fact.family,
-                        address: fact.remote_address(E::SCHEMA, &table.name),
+                        address: fact.remote_address(E::SCHEMA, table.table_name()),
                         primary: primary.map(|(p, r)| (p.to_owned(), r.to_owned())),
                         is_found: fact.is_found,
                     });
@@ -242,7 +242,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
             None => Outcome::Right,
         });
     };
-    let owner = RowAt { table: &table.name, partition_key, row_key };
+    let owner = table.row_at(partition_key, row_key);
     let dirty_row_key_of_primary = dirty_row_key_of_primary(row_key);
     let dirty_row = owner.with_row_key(&dirty_row_key_of_primary);
     if looks_for_work && table.client.store().read_row(dirty_row).await?.is_some() {
@@ -264,17 +264,15 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     let kind = match kinds {
         Some(kinds) => {
             let copy = match copy.as_ref() {
-                Some(copy) => Some((copy, copy_ownership(table, kinds, copy, owner)?)),
+                Some(copy) => Some((copy, copy_ownership(kinds, copy, owner)?)),
                 None => None,
             };
-            let case = table.client.store().table_case();
-            copy_mismatch(&suspect.address, kinds, owner, copy, rows, case)?
+            copy_mismatch(&suspect.address, kinds, owner, copy, rows)?
         }
         None => {
-            let case = table.client.store().table_case();
             let is_wanted = rows.is_some_and(|rows| {
                 let mut lists = rows.remote_lists.iter();
-                lists.any(|list| suspect.address.is_same_address_as_list(&table.name, list, case))
+                lists.any(|list| suspect.address.is_same_address_as_list(owner.table, list))
             });
             entry_mismatch(is_wanted, times)
         }
@@ -300,24 +298,22 @@ fn copy_mismatch(
     owner: RowAt<'_>,
     found: Option<(&Row, LocalOrRemoteOwner)>,
     rows: Option<EntityRows>,
-    case: TableCase,
 ) -> Result<Option<FindingKind>> {
     let ownership = found.map_or(LocalOrRemoteOwner::OfPrimary, |(_, ownership)| ownership);
     let mut copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let wanted = copies.find(|copy| address.is_same_address_as_copy(owner.table, copy, case));
+    let wanted = copies.find(|copy| address.is_same_address_as_copy(owner.table, copy));
     let wanted = wanted.map(|copy| copy_with_owner(&copy.row, kinds, owner, None)).transpose()?;
-    copy_difference(wanted.as_ref(), found.map(|(found, _)| found), ownership, case)
+    let names = owner.table.names();
+    copy_difference(wanted.as_ref(), found.map(|(found, _)| found), ownership, names)
 }
 
 /// Returns which primary a stored copy belongs to.
-fn copy_ownership<E: TableEntity>(
-    table: &Table<E>,
+fn copy_ownership(
     kinds: CopyAndPrimaryFamily,
     copy: &Row,
     owner: RowAt<'_>,
 ) -> Result<LocalOrRemoteOwner> {
-    let case = table.client.store().table_case();
-    Ok(match compare_owner_in_copy(copy, kinds, owner, case)? {
+    Ok(match compare_owner_in_copy(copy, kinds, owner)? {
         CopyOwnership::Ours => LocalOrRemoteOwner::OfPrimary,
         CopyOwnership::Another => LocalOrRemoteOwner::OfAnother,
     })
@@ -334,8 +330,8 @@ async fn times_in_list<E: TableEntity>(
         Err(error) if error.is_table_missing() || error.is_decode() => return Ok(0),
         list => list?,
     };
-    let owner = RowAt { table: &table.name, partition_key, row_key };
-    let entry = list_entry(owner, E::SCHEMA, address, table.client.store().table_case());
+    let owner = table.row_at(partition_key, row_key);
+    let entry = list_entry(owner, E::SCHEMA, address);
     Ok(list.ids().iter().filter(|id| **id == entry).count())
 }
 
@@ -348,7 +344,7 @@ async fn is_claimed<E: TableEntity>(
 ) -> Result<bool> {
     let (Some(copy), Some(kinds)) = (copy, kinds) else { return Ok(false) };
     let Some(claim) = id_of_reserving_claim(copy)? else { return Ok(false) };
-    let Some(owner) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
+    let Some(owner) = owner_of_copy(copy, kinds, table.table_name())? else { return Ok(false) };
     // If the table of the claim is missing, the claim may still exist.
     Ok(read_claim_state(table.client.store(), owner.as_row_at(), claim).await? != ClaimState::Gone)
 }

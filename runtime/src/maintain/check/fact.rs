@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    address::{RowAt, TableCase},
+    address::{Names, TableName},
     entity::{
         CopyAndPrimaryFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity, head_row_key,
     },
@@ -81,7 +81,11 @@ impl<'r> Fact<'r> {
     }
 
     /// Returns the address of the remote copy or list, for primaries in `primary_table`.
-    pub(crate) fn remote_address(&self, schema: &Schema, primary_table: &str) -> CopyAddress {
+    pub(crate) fn remote_address(
+        &self,
+        schema: &Schema,
+        primary_table: TableName<'_>,
+    ) -> CopyAddress {
         match self.keys {
             RowOrKeyTexts::OfRow(copy) => {
                 CopyAddress::for_copy_in_family(primary_table, self.family, copy)
@@ -120,12 +124,12 @@ pub(crate) fn has_checkable_remote_families(schema: &'static Schema) -> bool {
 
 /// Returns the tables with rows of the entity, starting with its own table.
 pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
-    let case = table.client.store().table_case();
+    let names = table.client.store().names();
     let mut all = vec![table.name.to_string()];
     for schema in E::SCHEMA.versions() {
         for family in remote_families(schema).filter(|family| family.table.is_some()) {
             let name = family.table_given_primary_table(&table.name);
-            if !all.iter().any(|known| case.is_same_table(known, &name)) {
+            if !all.iter().any(|known| names.is_same_table(known, &name)) {
                 all.push(name.into_owned());
             }
         }
@@ -151,7 +155,7 @@ impl<'t, E: TableEntity> CopyFactReader<'t, E> {
     /// Creates a reader of facts. It hashes facts with its own random keys, and its hashes cannot be compared with
     /// another reader's.
     pub(crate) fn new(table: &'t Table<E>) -> Self {
-        Self { table, hashing: FactHasher::new(table.client.store().table_case()) }
+        Self { table, hashing: FactHasher::new(table.client.store().names()) }
     }
 
     /// Calls `each` for every fact in a row of `at_table`. For a primary of an older version, these are the copies
@@ -210,12 +214,12 @@ impl<'t, E: TableEntity> CopyFactReader<'t, E> {
 
     /// Returns whether a check compares rows of this family in this table.
     fn is_family_compared_in(&self, family: &RowFamily, at_table: &str) -> bool {
-        let case = self.hashing.table_case;
+        let names = self.hashing.names;
         match family.table {
             Some(_) if family.is_remote => {
-                case.is_same_table(&family.table_given_primary_table(&self.table.name), at_table)
+                names.is_same_table(&family.table_given_primary_table(&self.table.name), at_table)
             }
-            _ => case.is_same_table(&self.table.name, at_table) && !family.in_blob,
+            _ => names.is_same_table(&self.table.name, at_table) && !family.in_blob,
         }
     }
 
@@ -238,7 +242,7 @@ impl<'t, E: TableEntity> CopyFactReader<'t, E> {
             let hash = self.hashing.hash_local_entry(&entry.row_key, &entry.id, 0);
             each(&Fact::from_primary(primary, entry.family, keys, hash));
         }
-        let owner = RowAt { table: &self.table.name, partition_key, row_key };
+        let owner = self.table.row_at(partition_key, row_key);
         for CopyRow { family, row } in &rows.remote_copies {
             let Some(kinds) = copy_family_with_primary::<E>(family) else { continue };
             let row = copy_with_owner(row, kinds, owner, None)?;
@@ -248,7 +252,7 @@ impl<'t, E: TableEntity> CopyFactReader<'t, E> {
         }
         for list in rows.remote_lists.iter().filter(|list| !list.family.in_blob) {
             let ListMembership { address, entry, .. } =
-                ListMembership::new(E::SCHEMA, owner, list, true, self.hashing.table_case);
+                ListMembership::new(E::SCHEMA, owner, list, true);
             let keys = RowOrKeyTexts::Texts(&address.row.partition_key, &address.row.row_key);
             let hash = self.hashing.hash_remote_entry(&address, &entry, 0);
             each(&Fact::from_primary(primary, list.family, keys, hash));
@@ -265,10 +269,10 @@ impl<'t, E: TableEntity> CopyFactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         let Some(kinds) = copy_family_with_primary::<E>(family) else { return Ok(()) };
-        if !may_be_from_table(row, family, &self.table.name, self.hashing.table_case)? {
+        if !may_be_from_table(row, family, self.table.table_name())? {
             return Ok(());
         }
-        let owner = owner_of_copy(row, kinds, &self.table.name)?;
+        let owner = owner_of_copy(row, kinds, self.table.table_name())?;
         each(&Fact {
             family,
             keys: RowOrKeyTexts::OfRow(row),
@@ -313,12 +317,12 @@ impl<'t, E: TableEntity> CopyFactReader<'t, E> {
         family: &'static RowFamily,
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
-        let keys = (row.partition_key(), head_row_key(row.row_key()));
-        let address = CopyAddress::for_list_at(E::SCHEMA, &self.table.name, family, keys);
+        let (keys, table) =
+            ((row.partition_key(), head_row_key(row.row_key())), self.table.table_name());
+        let address = CopyAddress::for_list_at(E::SCHEMA, table, family, keys);
         let mut seen: HashMap<String, u64> = HashMap::new();
         for entry in empty_if_damaged(read_ids_of_row(row, IdForm::KeyArrays))? {
-            let (table, case) = (&self.table.name, self.hashing.table_case);
-            let primary = list_entry_keys(&entry, table, E::SCHEMA, family, case);
+            let primary = list_entry_keys(&entry, table, E::SCHEMA, family);
             // Several types and tables may share a list.
             let Some((partition_key, row_key)) = primary else { continue };
             let repeats = seen.entry(entry.clone()).or_default();
@@ -380,13 +384,13 @@ const REPEATS_BIT: u32 = 32;
 #[derive(Debug, Clone, Copy)]
 struct FactHasher {
     seed: u64,
-    table_case: TableCase,
+    names: Names,
 }
 
 impl FactHasher {
-    fn new(table_case: TableCase) -> Self {
+    fn new(names: Names) -> Self {
         // Each check has its own seed, so nobody can choose values whose hashes collide.
-        Self { seed: RandomState::new().hash_one(0), table_case }
+        Self { seed: RandomState::new().hash_one(0), names }
     }
 
     /// Returns the hash of a copy in its primary's partition.
@@ -404,9 +408,9 @@ impl FactHasher {
         family: &RowFamily,
         copy: &Row,
     ) -> Result<u64> {
-        let table =
-            self.table_case.canonical_table_name(&family.table_given_primary_table(at_table));
-        let is_of_owner = names_table(copy, Some(owner_table), self.table_case)?;
+        let table = family.table_given_primary_table(at_table);
+        let table = self.names.name(&table).form();
+        let is_of_owner = names_table(copy, Some(self.names.name(owner_table)))?;
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));
         self.hash_copy(self.hash_bytes(partition_key, keys), copy, |name| {
@@ -439,8 +443,7 @@ impl FactHasher {
     /// Returns the hash of an entry in a remote list. `entry` is the stored text. `repeats` is the number of
     /// equal entries before it in the list.
     fn hash_remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
-        let table =
-            self.hash_text(&self.table_case.canonical_table_name(&list.row.table), REMOTE_ENTRY);
+        let table = self.hash_text(&list.as_row_at().table.form(), REMOTE_ENTRY);
         self.hash_entry(
             self.hash_text(&list.row.row_key, self.hash_text(&list.row.partition_key, table)),
             entry,

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::{
-    address::TableCase,
+    address::Names,
     error::Result,
     key::RowFamily,
     plan::outbox::{CopyAddress, equal_except_version},
@@ -141,7 +141,7 @@ pub(crate) fn copy_difference(
     wanted: Option<&Row>,
     found: Option<&Row>,
     ownership: LocalOrRemoteOwner,
-    case: TableCase,
+    names: Names,
 ) -> Result<Option<FindingKind>> {
     Ok(match (wanted, found) {
         (Some(_), None) => Some(FindingKind::Missing),
@@ -152,7 +152,7 @@ pub(crate) fn copy_difference(
             let is_equal = match ownership {
                 LocalOrRemoteOwner::Local => wanted.has_same_content(found),
                 // The primary's ETag in a copy shows when the copy was written, not what it contains.
-                _ => equal_except_version(found, wanted, case)?,
+                _ => equal_except_version(found, wanted, names)?,
             };
             (!is_equal).then_some(FindingKind::Stale)
         }

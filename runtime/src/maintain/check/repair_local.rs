@@ -7,7 +7,6 @@ use super::{
     finding::{Finding, FindingKind},
 };
 use crate::{
-    address::RowAt,
     batch::{Condition, Operation},
     entity::TableEntity,
     error::Result,
@@ -28,7 +27,7 @@ pub(crate) async fn repair_local<E: TableEntity>(
     }
     let keys = (finding.partition_key.as_str(), finding.row_key.as_str());
     let primary = finding.primary.as_deref();
-    let at = RowAt::new(&table.name, keys.0, keys.1);
+    let at = table.row_at(keys.0, keys.1);
     // Read the rows again, because the finding may be minutes old.
     let reread = RereadSuspect::read_copy_and_primary(table, at, finding.is_entry, primary).await?;
     let operations = if finding.is_entry {

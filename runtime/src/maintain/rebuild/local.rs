@@ -114,8 +114,8 @@ impl IndexedPrimary {
 }
 
 /// Returns the address of a row in the entity's table.
-fn row_at<'r, E>(table: &'r Table<E>, row: &'r Row) -> RowAt<'r> {
-    RowAt::new(&table.name, row.partition_key(), row.row_key())
+fn row_at<'r, E: TableEntity>(table: &'r Table<E>, row: &'r Row) -> RowAt<'r> {
+    table.row_at(row.partition_key(), row.row_key())
 }
 
 /// Gathers primaries of one partition into groups. Two primaries that derive the same copy are put into different

@@ -49,9 +49,8 @@ fn dirty_row<E: TableEntity>(
 ) -> Option<PlannedDirtyRow> {
     if family.is_list() {
         let list = rows.remote_lists.iter().find(|list| list.family.index == family.index)?;
-        let case = table.client.store().table_case();
-        return Some(PlannedDirtyRow::for_list(E::SCHEMA, &table.name, primary, list, case));
+        return Some(PlannedDirtyRow::for_list(E::SCHEMA, table.table_name(), primary, list));
     }
     let copy = rows.remote_copies.iter().find(|copy| copy.family.index == family.index)?;
-    PlannedDirtyRow::for_copy(E::SCHEMA, &table.name, primary, copy)
+    PlannedDirtyRow::for_copy(E::SCHEMA, table.table_name(), primary, copy)
 }

@@ -224,13 +224,13 @@ impl<E: TableEntity> Reencrypt<E> {
 
     /// Returns the entity's own tables, each followed by the tables of its remote copies.
     async fn tables_to_scan(&self) -> Result<Vec<ScannedTable<E>>> {
-        let case = self.table.client.store().table_case();
+        let names = self.table.client.store().names();
         let mut tables: Vec<ScannedTable<E>> = Vec::new();
         for own in self.table.every_table().await? {
             tables.push(ScannedTable { name: own.name.clone(), own: own.clone() });
             for family in E::SCHEMA.versions().flat_map(|schema| schema.families) {
                 let name = family.table_given_primary_table(&own.name);
-                if !tables.iter().any(|known| case.is_same_table(&known.name, &name)) {
+                if !tables.iter().any(|known| names.is_same_table(&known.name, &name)) {
                     tables.push(ScannedTable { name: name.into_owned(), own: own.clone() });
                 }
             }
@@ -281,7 +281,7 @@ impl<E: TableEntity> Reencrypt<E> {
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
         // Rows of other tables are copies, which are written with their primaries.
-        let is_own = store.table_case().is_same_table(at_table, &table.name)
+        let is_own = store.names().is_same_table(at_table, &table.name)
             && matches!(self.mode, ReencryptMode::CurrentKeys);
         let (mut rows, mut plain) = (Vec::with_capacity(page.rows.len()), Vec::new());
         for row in page.rows {

@@ -12,7 +12,6 @@ use super::{
 #[cfg(feature = "legacy-encryption")]
 use crate::seal::legacy::LegacyKeys;
 use crate::{
-    address::RowAt,
     entity::{RowKind, RowVersion, TableEntity},
     error::{Error, Result},
     filter::Filter,
@@ -157,7 +156,8 @@ impl<E: TableEntity> ReencryptWriter<'_, E> {
         let changed = rows.remove(position);
         let (partition_key, row_key) = changed.keys();
         let store = self.table.client.store();
-        rows.extend(store.read_row(RowAt::new(self.at_table, partition_key, row_key)).await?);
+        let at = store.names().row_at(self.at_table, partition_key, row_key);
+        rows.extend(store.read_row(at).await?);
         Ok(GroupWriteOutcome::LostRace(rows))
     }
 }

@@ -11,7 +11,7 @@ use super::{
     reserved_keys::{CLAIM, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
-    address::{RowAddress, RowAt},
+    address::{Names, RowAddress, RowAt, TableName},
     batch::{Condition, Operation},
     edm::ValueRef,
     entity::CopyAndPrimaryFamily,
@@ -46,9 +46,9 @@ impl ClaimedKeyAndPrimary {
         [index, table, partition_key, row_key, &self.primary]
     }
 
-    fn from_json(value: &str) -> Option<Self> {
+    fn from_json(names: Names, value: &str) -> Option<Self> {
         let [index, table, partition_key, row_key, primary] = serde_json::from_str(value).ok()?;
-        let address = CopyAddress::from_texts([index, table, partition_key, row_key]);
+        let address = CopyAddress::from_texts(names, [index, table, partition_key, row_key]);
         Some(Self { address, primary })
     }
 }
@@ -132,11 +132,11 @@ impl StoredClaim {
     /// # Errors
     ///
     /// Fails with `is_decode` if a property that should contain a key does not.
-    pub(crate) fn from_row(row: &Row) -> Result<Self> {
+    pub(crate) fn from_row(names: Names, row: &Row) -> Result<Self> {
         let id = row.row_key().strip_prefix(CLAIM).unwrap_or_default().to_owned();
         let expected = "the address of a claimed key";
-        let keys =
-            read_prefixed_texts(row, KEY_PROPERTY, ClaimedKeyAndPrimary::from_json, expected)?;
+        let parse = |text: &str| ClaimedKeyAndPrimary::from_json(names, text);
+        let keys = read_prefixed_texts(row, KEY_PROPERTY, parse, expected)?;
         Ok(Self { id, keys, is_alive: is_claim_alive(row)? })
     }
 }
@@ -150,10 +150,10 @@ pub(crate) fn id_of_reserving_claim(row: &Row) -> Result<Option<&str>> {
 }
 
 /// Returns the primary that a reserved row was taken over from, or `None` if the row was inserted.
-pub(crate) fn previous_owner(row: &Row) -> Result<Option<RowAddress>> {
+pub(crate) fn previous_owner(names: Names, row: &Row) -> Result<Option<RowAddress>> {
     let Some(ValueRef::String(text)) = row.get(PREVIOUS_OWNER)? else { return Ok(None) };
     let parsed: Option<[String; 3]> = serde_json::from_str(text).ok();
-    Ok(parsed.map(|[table, partition_key, row_key]| RowAddress { table, partition_key, row_key }))
+    Ok(parsed.map(|texts| names.address(texts)))
 }
 
 /// Returns the primary that a remote copy belongs to, or `None` if the copy does not contain it. `primary_table` is the
@@ -161,11 +161,11 @@ pub(crate) fn previous_owner(row: &Row) -> Result<Option<RowAddress>> {
 pub(crate) fn owner_of_copy(
     row: &Row,
     kinds: CopyAndPrimaryFamily,
-    primary_table: &str,
+    primary_table: TableName<'_>,
 ) -> Result<Option<RowAddress>> {
     let table = match (kinds.copy.table, row.get(OWNER_TABLE)?) {
         (None, _) => primary_table,
-        (Some(_), Some(ValueRef::String(table))) => table,
+        (Some(_), Some(ValueRef::String(table))) => primary_table.sibling(table),
         (Some(_), _) => return Ok(None),
     };
     let keys = owner_keys(row, kinds)?;

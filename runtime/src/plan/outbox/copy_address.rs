@@ -1,13 +1,8 @@
 //! The addresses of remote copies and lists, and their form in dirty rows.
 
-use std::{
-    cmp::Ordering,
-    hash::{Hash, Hasher},
-};
-
 use super::hash::hash128;
 use crate::{
-    address::{RowAddress, RowAt, TableCase},
+    address::{Names, RowAddress, RowAt, TableName},
     edm::ValueRef,
     entity::{CopyRow, RemoteListKeys, Schema, blob_name::is_blob_name_of_row},
     error::{Error, ErrorKind, Result},
@@ -27,7 +22,7 @@ const BLOB_LIST_SUFFIX: &str = "#blob";
 const BLOB_SUFFIX: &str = "#content";
 
 /// The address of a remote copy or remote list: entity type and index, table and keys.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CopyAddress {
     /// Entity type and index of a copy, such as `Employee#ByEmail`. For a list, `#list` or `#blob` follows. For a
     /// blob of a field, entity type, field and `#content`.
@@ -44,7 +39,7 @@ pub(crate) struct CopyAddress {
 pub(super) fn read_prefixed_texts<T>(
     row: &Row,
     prefix: &str,
-    parse: fn(&str) -> Option<T>,
+    parse: impl Fn(&str) -> Option<T>,
     expected: &str,
 ) -> Result<Vec<T>> {
     let mut found = Vec::new();
@@ -67,76 +62,46 @@ pub(super) fn read_prefixed_texts<T>(
 }
 
 /// The address of a remote list.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListAddress {
     pub(crate) in_blob: bool,
     /// The address of the list's head row. A list in a blob also has such an address.
     pub(crate) row: RowAddress,
 }
 
-/// Compares addresses as exact strings, as dirty rows store them. Two spellings of a table make two addresses, and the
-/// second write then loses a race at the row's ETag.
-macro_rules! compare_by_texts {
-    ($($address:ty),*) => {$(
-        impl PartialEq for $address {
-            fn eq(&self, other: &Self) -> bool {
-                self.stored_texts() == other.stored_texts()
-            }
-        }
-
-        impl Eq for $address {}
-
-        impl PartialOrd for $address {
-            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-                Some(self.cmp(other))
-            }
-        }
-
-        impl Hash for $address {
-            fn hash<H: Hasher>(&self, state: &mut H) {
-                self.stored_texts().hash(state);
-            }
-        }
-
-        impl Ord for $address {
-            fn cmp(&self, other: &Self) -> Ordering {
-                self.stored_texts().cmp(&other.stored_texts())
-            }
-        }
-    )*};
-}
-
-compare_by_texts!(CopyAddress, ListAddress);
-
 impl ListAddress {
     /// Returns table and keys of the list's head row.
     pub(crate) fn as_row_at(&self) -> RowAt<'_> {
         self.row.as_row_at()
     }
-
-    fn stored_texts(&self) -> (bool, [&str; 3]) {
-        (self.in_blob, self.as_row_at().table_and_key_texts())
-    }
 }
 
 impl CopyAddress {
     /// Returns the address of `row`, a copy of `family` whose primary is in `primary_table`.
-    pub(crate) fn for_copy_in_family(primary_table: &str, family: &RowFamily, row: &Row) -> Self {
+    pub(crate) fn for_copy_in_family(
+        primary_table: TableName<'_>,
+        family: &RowFamily,
+        row: &Row,
+    ) -> Self {
         let (partition_key, row_key) = row.keys();
-        let table = &family.table_given_primary_table(primary_table);
+        let table = &family.table_given_primary_table(primary_table.as_str());
         Self {
             index: [entity_type_of(family), "#", family.name].concat(),
-            row: RowAt { table, partition_key, row_key }.to_owned(),
+            row: RowAt::new(primary_table.sibling(table), partition_key, row_key).to_owned(),
         }
     }
 
     /// Returns the address of a copy whose primary is in `primary_table`.
-    pub(super) fn for_copy(primary_table: &str, copy: &CopyRow) -> Self {
+    pub(super) fn for_copy(primary_table: TableName<'_>, copy: &CopyRow) -> Self {
         Self::for_copy_in_family(primary_table, copy.family, &copy.row)
     }
 
     /// Returns the address of a remote list, for primaries in `primary_table`.
-    pub(super) fn for_list(schema: &Schema, primary_table: &str, list: &RemoteListKeys) -> Self {
+    pub(super) fn for_list(
+        schema: &Schema,
+        primary_table: TableName<'_>,
+        list: &RemoteListKeys,
+    ) -> Self {
         let keys = (list.partition_key.as_str(), list.row_key.as_str());
         Self::for_list_at(schema, primary_table, list.family, keys)
     }
@@ -144,15 +109,15 @@ impl CopyAddress {
     /// Returns the address of the list of `family` with these keys, for primaries in `primary_table`.
     pub(crate) fn for_list_at(
         schema: &Schema,
-        primary_table: &str,
+        primary_table: TableName<'_>,
         family: &RowFamily,
         (partition_key, row_key): (&str, &str),
     ) -> Self {
         let kind = if family.in_blob { BLOB_LIST_SUFFIX } else { LIST_SUFFIX };
-        let table = &family.table_given_primary_table(primary_table);
+        let table = &family.table_given_primary_table(primary_table.as_str());
         Self {
             index: [schema.entity_type, "#", family.name, kind].concat(),
-            row: RowAt::new(table, partition_key, row_key).to_owned(),
+            row: RowAt::new(primary_table.sibling(table), partition_key, row_key).to_owned(),
         }
     }
 
@@ -166,10 +131,9 @@ impl CopyAddress {
 
     /// Returns the name of the blob that this address refers to, or `None` if it does not belong to the row at
     /// `owner`. A blob of another row is never removed, because only that row shows whether it points to the blob.
-    pub(crate) fn owned_blob_name(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
+    pub(crate) fn owned_blob_name(&self, owner: RowAt<'_>) -> Option<&str> {
         let name = &*self.row.row_key;
-        (self.index.ends_with(BLOB_SUFFIX) && is_blob_name_of_row(name, owner, case))
-            .then_some(name)
+        (self.index.ends_with(BLOB_SUFFIX) && is_blob_name_of_row(name, owner)).then_some(name)
     }
 
     /// Splits the index into entity type and index name. Returns `None` if it has another form.
@@ -200,27 +164,23 @@ impl CopyAddress {
     /// Returns whether this is the address of `copy`, whose primary is in `primary_table`.
     pub(crate) fn is_same_address_as_copy(
         &self,
-        primary_table: &str,
+        primary_table: TableName<'_>,
         copy: &CopyRow,
-        case: TableCase,
     ) -> bool {
-        let other = Self::for_copy(primary_table, copy);
-        self.index == other.index && self.as_row_at().is_same_row(other.as_row_at(), case)
+        *self == Self::for_copy(primary_table, copy)
     }
 
     /// Returns whether this is the address of `list`, which contains a primary of `primary_table`.
     pub(crate) fn is_same_address_as_list(
         &self,
-        primary_table: &str,
+        primary_table: TableName<'_>,
         list: &RemoteListKeys,
-        case: TableCase,
     ) -> bool {
-        let table = &list.family.table_given_primary_table(primary_table);
+        let table = &list.family.table_given_primary_table(primary_table.as_str());
+        let at = RowAt::new(primary_table.sibling(table), &list.partition_key, &list.row_key);
         self.split_list().is_some_and(|(_, name, in_blob)| {
             name == list.family.name && in_blob == list.family.in_blob
-        }) && self
-            .as_row_at()
-            .is_same_row(RowAt::new(table, &list.partition_key, &list.row_key), case)
+        }) && self.as_row_at() == at
     }
 
     /// Returns the four strings that dirty rows and claims store.
@@ -230,8 +190,11 @@ impl CopyAddress {
     }
 
     /// Creates the address from the strings of [`stored_texts`](Self::stored_texts).
-    pub(super) fn from_texts([index, table, partition_key, row_key]: [String; 4]) -> Self {
-        Self { index, row: RowAddress { table, partition_key, row_key } }
+    pub(super) fn from_texts(
+        names: Names,
+        [index, table, partition_key, row_key]: [String; 4],
+    ) -> Self {
+        Self { index, row: names.address([table, partition_key, row_key]) }
     }
 
     /// Returns the name of the property that holds this address in a dirty row.
@@ -245,8 +208,8 @@ impl CopyAddress {
     }
 
     /// Parses an address that [`to_json`](Self::to_json) wrote. Returns `None` for any other text.
-    pub(super) fn from_json(value: &str) -> Option<Self> {
-        serde_json::from_str(value).ok().map(Self::from_texts)
+    pub(super) fn from_json(names: Names, value: &str) -> Option<Self> {
+        serde_json::from_str(value).ok().map(|texts| Self::from_texts(names, texts))
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     reserved_keys::{DIRTY, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
-    address::{RowAt, TableCase},
+    address::{Names, RowAt, TableName},
     batch::{self, Operation},
     edm::ValueRef,
     entity::{
@@ -64,13 +64,12 @@ pub(crate) struct PlannedDirtyRow {
 /// change. Earlier work on an unchanged copy is already recorded in the primary's dirty row.
 pub(crate) fn dirty_rows_of(
     effects: &[impl AsRef<Effect>],
-    table: &str,
-    case: TableCase,
+    table: TableName<'_>,
 ) -> Vec<PlannedDirtyRow> {
-    effects.iter().flat_map(|effect| dirty_rows_of_effect(effect.as_ref(), table, case)).collect()
+    effects.iter().flat_map(|effect| dirty_rows_of_effect(effect.as_ref(), table)).collect()
 }
 
-fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<PlannedDirtyRow> {
+fn dirty_rows_of_effect(effect: &Effect, table: TableName<'_>) -> Vec<PlannedDirtyRow> {
     let Some(schema) = effect.schema else { return Vec::new() };
     let (old, new) = (effect.old.as_ref(), effect.new.as_ref());
     // A changed RowKey makes two operations: the old primary loses its copies, and the new one gains
@@ -86,8 +85,8 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<Pl
             _ => (None, new),
         };
         let copy_changes = changed_copies(schema, table, remote_copies(old), remote_copies(new));
-        let memberships = changed_memberships(schema, owner, old, new, case);
-        let old_blobs = old_blobs(schema, owner, old, new, case);
+        let memberships = changed_memberships(schema, owner, old, new);
+        let old_blobs = old_blobs(schema, owner, old, new);
         let is_clean = copy_changes.is_empty() && memberships.is_empty() && old_blobs.is_empty();
         (!is_clean).then(|| PlannedDirtyRow {
             partition_key: partition_key.to_owned(),
@@ -106,13 +105,12 @@ fn old_blobs(
     owner: RowAt<'_>,
     old: Option<&EntityRows>,
     new: Option<&EntityRows>,
-    case: TableCase,
 ) -> Vec<CopyAddress> {
     let values = |rows| Option::into_iter(rows).flat_map(|rows: &EntityRows| &rows.blobs);
     let removed = values(old).filter_map(|value| {
         let name = value.blob.name()?;
         let is_kept = values(new).any(|value| value.blob.name() == Some(name));
-        let is_removed = !is_kept && is_blob_name_of_row(name, owner, case);
+        let is_removed = !is_kept && is_blob_name_of_row(name, owner);
         is_removed.then(|| CopyAddress::for_blob(schema, owner, value.field, name))
     });
     removed.collect()
@@ -125,7 +123,7 @@ fn remote_copies(rows: Option<&EntityRows>) -> &[CopyRow] {
 /// Returns the copies that differ between `old` and `new`, with deleted ones first.
 fn changed_copies(
     schema: &'static Schema,
-    table: &str,
+    table: TableName<'_>,
     old: &[CopyRow],
     new: &[CopyRow],
 ) -> Vec<CopyChange> {
@@ -157,7 +155,7 @@ impl PlannedDirtyRow {
     /// Creates a dirty row for one remote copy of a primary. Returns `None` if the type does not declare the copy.
     pub(crate) fn for_copy(
         schema: &'static Schema,
-        table: &str,
+        table: TableName<'_>,
         primary: &Row,
         copy: &CopyRow,
     ) -> Option<Self> {
@@ -184,10 +182,9 @@ impl PlannedDirtyRow {
     /// Creates a dirty row for one remote list, which may lack a primary's entry.
     pub(crate) fn for_list(
         schema: &'static Schema,
-        table: &str,
+        table: TableName<'_>,
         primary: &Row,
         list: &RemoteListKeys,
-        case: TableCase,
     ) -> Self {
         let (partition_key, row_key) = primary.keys();
         let owner = RowAt { table, partition_key, row_key };
@@ -195,7 +192,7 @@ impl PlannedDirtyRow {
             partition_key: partition_key.to_owned(),
             primary: row_key.to_owned(),
             copy_changes: Vec::new(),
-            memberships: vec![ListMembership::new(schema, owner, list, true, case)],
+            memberships: vec![ListMembership::new(schema, owner, list, true)],
             old_blobs: Vec::new(),
         }
     }
@@ -273,15 +270,15 @@ impl StoredDirtyRow {
     /// # Errors
     ///
     /// Fails with `is_decode` if a property that should contain an address does not.
-    pub(crate) fn from_row(row: Row) -> Result<Self> {
+    pub(crate) fn from_row(names: Names, row: Row) -> Result<Self> {
         let key = row.row_key().strip_prefix(DIRTY).unwrap_or_default();
         let primary = match row.get(PRIMARY_ROW_KEY)? {
             Some(_) => required_text(&row, PRIMARY_ROW_KEY)?.to_owned(),
             None => key.to_owned(),
         };
         let expected = "the address of a remote copy or list";
-        let mut addresses =
-            read_prefixed_texts(&row, ADDRESS_PROPERTY, CopyAddress::from_json, expected)?;
+        let parse = |text: &str| CopyAddress::from_json(names, text);
+        let mut addresses = read_prefixed_texts(&row, ADDRESS_PROPERTY, parse, expected)?;
         // Sorted, to request them in the same order in each pass.
         addresses.sort();
         Ok(Self { primary, addresses, row })

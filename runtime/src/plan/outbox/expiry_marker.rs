@@ -7,7 +7,7 @@ use super::{
     reserved_keys::{FORMAT, FORMAT_NAME, TYPE_NAME, has_known_format},
 };
 use crate::{
-    address::TableCase,
+    address::Names,
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
@@ -51,21 +51,21 @@ pub(crate) struct ExpiryMarker {
 
 impl ExpiryMarker {
     /// Returns the marker's RowKey, a hash of type, table and partition, on a store with this rule for table names.
-    fn hash(&self, case: TableCase) -> String {
+    fn hash(&self, names: Names) -> String {
         let Self { entity_type, table, partition_key, .. } = self;
-        hash128(&[entity_type, &case.canonical_table_name(table), partition_key])
+        hash128(&[entity_type, &names.name(table).form(), partition_key])
     }
 
     /// Returns the PartitionKey and RowKey of the marker on a store with this rule for table names. The hour comes
     /// first, which makes all past hours one range of keys. The shards of an hour share the load of the writers.
-    fn keys(&self, shards: u32, case: TableCase) -> (String, String) {
-        let hash = self.hash(case);
+    fn keys(&self, shards: u32, names: Names) -> (String, String) {
+        let hash = self.hash(names);
         (format!("{}_{:02}", hour_key(self.hour), shard_number(&hash, shards)), hash)
     }
 
     /// Returns the operation that inserts the marker into a store with this rule for table names.
-    pub(crate) fn insert_operation(&self, case: TableCase) -> Result<Operation> {
-        let (partition_key, row_key) = self.keys(SHARDS, case);
+    pub(crate) fn insert_operation(&self, names: Names) -> Result<Operation> {
+        let (partition_key, row_key) = self.keys(SHARDS, names);
         let mut row = Row::build(&partition_key, &row_key);
         row.put(TYPE_NAME, ValueRef::String(MARKER));
         row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
@@ -90,7 +90,7 @@ impl StoredExpiryMarker {
     ///
     /// Fails with `is_decode` if the row lacks a property of a marker, has another format, or has different keys
     /// than a marker of its hour, type and partition.
-    pub(crate) fn from_row(row: Row, case: TableCase) -> Result<Self> {
+    pub(crate) fn from_row(row: Row, names: Names) -> Result<Self> {
         let damaged = || {
             let error =
                 Error::new(ErrorKind::Decode, "a row is not an expiry marker in this format");
@@ -105,7 +105,7 @@ impl StoredExpiryMarker {
         };
         // Another version may use a different number of shards, which readers do not depend on.
         let hour_key = hour_key(marker.hour);
-        let is_own = row.row_key() == marker.hash(case)
+        let is_own = row.row_key() == marker.hash(names)
             && row
                 .partition_key()
                 .strip_prefix(&hour_key)
@@ -143,7 +143,7 @@ pub(crate) fn expiry_markers_before(hour: ExpiryHour) -> Filter {
 #[cfg(test)]
 mod tests {
     use super::{ExpiryHour, ExpiryMarker};
-    use crate::{address::TableCase, edm::Ticks};
+    use crate::{address::Names, backend::TableCase, edm::Ticks};
 
     #[test]
     fn the_rule_for_names_of_tables_tells_the_key_of_a_marker() {
@@ -151,7 +151,7 @@ mod tests {
             let (entity_type, partition_key) = ("Key".to_owned(), "don".to_owned());
             let hour = ExpiryHour::hour_of(Ticks::UNIX_EPOCH);
             ExpiryMarker { hour, entity_type, table: table.to_owned(), partition_key }
-                .keys(16, case)
+                .keys(16, Names::with_case(case))
         };
         let stored = ("1_17259888_00".to_owned(), "4650f880a689ec880a92bc86f68e25ec".to_owned());
         assert_eq!(key("Sessions", TableCase::Insensitive), stored);

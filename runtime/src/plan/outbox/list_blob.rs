@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::hash128;
 use crate::{
-    address::{RowAt, TableCase},
+    address::RowAt,
     blob_port::{BlobVersion, TextBlob},
     entity::{LIST_MARKER, blob_name::escape_segment},
     error::{Error, ErrorKind, Result},
@@ -47,7 +47,7 @@ impl BlobList {
     /// # Errors
     ///
     /// Fails with `is_unrecognized_entity` for another format, and with `is_decode` for the list of another address.
-    pub(crate) fn parse(blob: TextBlob, place: RowAt<'_>, case: TableCase) -> Result<Self> {
+    pub(crate) fn parse(blob: TextBlob, place: RowAt<'_>) -> Result<Self> {
         let mut lines = blob.text.lines();
         let header: Header = parse_line(lines.next().unwrap_or_default())?;
         if header.entity_type != LIST_MARKER || header.format != FORMAT {
@@ -59,8 +59,8 @@ impl BlobList {
             // A later version of the program may own it and has to do its work.
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message));
         }
-        let named = RowAt::new(&header.table, &header.partition_key, &header.row_key);
-        if !named.is_same_row(place, case) {
+        let table = place.table.sibling(&header.table);
+        if RowAt::new(table, &header.partition_key, &header.row_key) != place {
             let message = format!(
                 "the blob holds another list, ({}, {}, {}): another program wrote it here",
                 header.table.escape_debug(),
@@ -81,7 +81,6 @@ impl BlobList {
 /// to make the text of every write different.
 pub(crate) fn list_text_after(
     place: RowAt<'_>,
-    case: TableCase,
     ids: &[String],
     delta: &ListDelta,
     write_id: String,
@@ -89,7 +88,7 @@ pub(crate) fn list_text_after(
     let header = Header {
         entity_type: LIST_MARKER.to_owned(),
         format: FORMAT,
-        table: case.canonical_table_name(place.table),
+        table: place.table.form().into_owned(),
         partition_key: place.partition_key.to_owned(),
         row_key: place.row_key.to_owned(),
         write_id,
@@ -120,10 +119,9 @@ fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
 }
 
 /// Returns the name of the blob with the list at `at`: `{table}/{PartitionKey}/{RowKey}.jsonl`, with each part
-/// escaped. The table is in lower case if `case` ignores case.
-pub(crate) fn name_of_list_blob(at: RowAt<'_>, case: TableCase) -> String {
-    let table = case.canonical_table_name(at.table);
-    let parts = [&table, at.partition_key, at.row_key].map(escape_or_hash_segment);
+/// escaped. The table is in its canonical form.
+pub(crate) fn name_of_list_blob(at: RowAt<'_>) -> String {
+    let parts = [&*at.table.form(), at.partition_key, at.row_key].map(escape_or_hash_segment);
     [&parts.join("/"), ".jsonl"].concat()
 }
 
@@ -139,12 +137,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{escape_or_hash_segment, name_of_list_blob};
-    use crate::address::{RowAt, TableCase};
+    use crate::{address::Names, backend::TableCase};
 
     #[test]
     fn names_are_as_documented() {
-        let at = RowAt::new("StaffByName", "Sales", "lastname_Jones");
-        let name = |case| name_of_list_blob(at, case);
+        let name = |case| {
+            let names = Names::with_case(case);
+            name_of_list_blob(names.row_at("StaffByName", "Sales", "lastname_Jones"))
+        };
         assert_eq!(name(TableCase::Insensitive), "staffbyname/!sales/lastname_!jones.jsonl");
         assert_eq!(name(TableCase::Sensitive), "!staff!by!name/!sales/lastname_!jones.jsonl");
         assert_eq!(escape_or_hash_segment(""), "=");

@@ -5,7 +5,7 @@
 
 use super::copy_address::CopyAddress;
 use crate::{
-    address::{RowAt, TableCase},
+    address::{RowAt, TableName},
     entity::{EntityRows, RemoteListKeys, Schema},
     key::RowFamily,
 };
@@ -27,10 +27,9 @@ impl ListMembership {
         owner: RowAt<'_>,
         list: &RemoteListKeys,
         is_wanted: bool,
-        case: TableCase,
     ) -> Self {
         let address = CopyAddress::for_list(schema, owner.table, list);
-        Self { entry: list_entry(owner, schema, &address, case), address, is_wanted }
+        Self { entry: list_entry(owner, schema, &address), address, is_wanted }
     }
 }
 
@@ -40,11 +39,10 @@ pub(crate) fn changed_memberships(
     owner: RowAt<'_>,
     old: Option<&EntityRows>,
     new: Option<&EntityRows>,
-    case: TableCase,
 ) -> Vec<ListMembership> {
     let (old, new) = (remote_lists(old), remote_lists(new));
     let membership =
-        |list: &RemoteListKeys, wanted| ListMembership::new(schema, owner, list, wanted, case);
+        |list: &RemoteListKeys, wanted| ListMembership::new(schema, owner, list, wanted);
     let left = old.iter().filter(|list| !new.contains(list)).map(|list| membership(list, false));
     let entered = new.iter().filter(|list| !old.contains(list)).map(|list| membership(list, true));
     left.chain(entered).collect()
@@ -57,18 +55,12 @@ fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteListKeys] {
 /// Returns an entity's entry in a remote list: a JSON array of its PartitionKey and RowKey.
 ///
 /// The entity's table is a third element if it is neither the table of the list nor the table that the type
-/// declares. If the store ignores the case of table names, it is in lower case, which gives an entity a single
-/// entry.
-pub(crate) fn list_entry(
-    owner: RowAt<'_>,
-    schema: &Schema,
-    address: &CopyAddress,
-    case: TableCase,
-) -> String {
+/// declares. It is in its canonical form, which gives an entity a single entry.
+pub(crate) fn list_entry(owner: RowAt<'_>, schema: &Schema, address: &CopyAddress) -> String {
     let mut texts = vec![owner.partition_key.to_owned(), owner.row_key.to_owned()];
-    let has_own_table = !case.is_same_table(&address.row.table, owner.table);
-    if has_own_table && !case.is_same_table(schema.table, owner.table) {
-        texts.push(case.canonical_table_name(owner.table));
+    let is_known = |table| owner.table.sibling(table) == owner.table;
+    if !is_known(&*address.row.table) && !is_known(schema.table) {
+        texts.push(owner.table.form().into_owned());
     }
     serde_json::Value::from(texts).to_string()
 }
@@ -77,10 +69,9 @@ pub(crate) fn list_entry(
 /// table. Several types may share a list if their keys are distinguishable.
 pub(crate) fn list_entry_keys(
     entry: &str,
-    table: &str,
+    table: TableName<'_>,
     schema: &'static Schema,
     family: &RowFamily,
-    case: TableCase,
 ) -> Option<(String, String)> {
     let texts: Vec<String> = serde_json::from_str(entry).ok()?;
     let (partition_key, row_key, entry_table) = match texts.as_slice() {
@@ -90,8 +81,8 @@ pub(crate) fn list_entry_keys(
     };
     let is_in_table = match (family.table, entry_table) {
         (None, None) => true,
-        (_, None) => case.is_same_table(schema.table, table),
-        (_, Some(named)) => case.is_same_table(named, table),
+        (_, None) => table.sibling(schema.table) == table,
+        (_, Some(named)) => table.sibling(named) == table,
     };
     let is_key =
         |family: &RowFamily| family.partition.matches(partition_key) && family.row.matches(row_key);

@@ -8,7 +8,7 @@ use super::{
     reserved_keys::{FORMAT, FORMAT_NAME, MESSAGE, RECEIPT, TYPE_NAME},
 };
 use crate::{
-    address::TableCase,
+    address::TableName,
     authentic::Work,
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
@@ -125,13 +125,8 @@ pub(crate) struct MessageIdentity {
 
 impl MessageIdentity {
     /// Creates the identity of an outbox message from its table, partition and id.
-    pub(crate) fn in_partition(
-        table: &str,
-        partition_key: &str,
-        id: &str,
-        case: TableCase,
-    ) -> Self {
-        let hash = hash128(&[&case.canonical_table_name(table), partition_key, id]);
+    pub(crate) fn in_partition(table: TableName<'_>, partition_key: &str, id: &str) -> Self {
+        let hash = hash128(&[&table.form(), partition_key, id]);
         Self { id: id.to_owned(), hash }
     }
 
@@ -253,14 +248,14 @@ impl StoredMessage {
     }
 
     /// Returns the values of the message that its code covers.
-    pub(crate) fn as_work<'m>(&'m self, table: &'m str) -> Work<'m> {
+    pub(crate) fn as_work<'m>(&'m self, table: TableName<'m>) -> Work<'m> {
         self.as_work_in_partition(table, self.row.partition_key())
     }
 
     /// Returns the values that the code of the message covers, for a message in this table and partition.
     pub(crate) fn as_work_in_partition<'m>(
         &'m self,
-        table: &'m str,
+        table: TableName<'m>,
         partition_key: &'m str,
     ) -> Work<'m> {
         Work::Message {
@@ -275,8 +270,8 @@ impl StoredMessage {
     }
 
     /// Returns the identity of the message, which is in `table`.
-    pub(crate) fn message_identity(&self, table: &str, case: TableCase) -> MessageIdentity {
-        MessageIdentity::in_partition(table, self.row.partition_key(), &self.id, case)
+    pub(crate) fn message_identity(&self, table: TableName<'_>) -> MessageIdentity {
+        MessageIdentity::in_partition(table, self.row.partition_key(), &self.id)
     }
 
     /// Returns the message with this list of partitions that contain its receipts.

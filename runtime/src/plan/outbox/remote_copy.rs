@@ -1,7 +1,7 @@
 //! The stored form of remote copies: the entity's properties, and properties with the primary's keys and ETag.
 
 use crate::{
-    address::{RowAt, TableCase},
+    address::{Names, RowAt, TableName},
     edm::ValueRef,
     entity::{CopyAndPrimaryFamily, can_derive_keys, derive_keys},
     error::Result,
@@ -53,7 +53,7 @@ pub(crate) fn copy_with_owner(
     }
     // An index with its own table may contain copies of primaries from several tables.
     if family.table.is_some() {
-        row.put(OWNER_TABLE, ValueRef::String(owner.table));
+        row.put(OWNER_TABLE, ValueRef::String(owner.table.as_str()));
     }
     Ok(row.finish()?.inherit_encrypted_names_of(copy))
 }
@@ -67,11 +67,10 @@ pub(crate) fn is_version_property(property: &[u8]) -> bool {
 pub(crate) fn may_be_from_table(
     copy: &Row,
     family: &RowFamily,
-    table: &str,
-    case: TableCase,
+    table: TableName<'_>,
 ) -> Result<bool> {
     Ok(match copy.get(OWNER_TABLE)? {
-        Some(ValueRef::String(named)) if family.table.is_some() => case.is_same_table(named, table),
+        Some(ValueRef::String(named)) if family.table.is_some() => table.sibling(named) == table,
         _ => true,
     })
 }
@@ -106,7 +105,6 @@ pub(crate) fn compare_owner_in_copy(
     found: &Row,
     kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
-    case: TableCase,
 ) -> Result<CopyOwnership> {
     let keys = owner_keys(found, kinds)?;
     let keys = keys.as_ref().map(|(partition_key, row_key)| (&**partition_key, &**row_key));
@@ -117,7 +115,7 @@ pub(crate) fn compare_owner_in_copy(
         return Ok(CopyOwnership::Ours);
     }
     Ok(match found.get(OWNER_TABLE)? {
-        Some(ValueRef::String(named)) if case.is_same_table(named, owner.table) => {
+        Some(ValueRef::String(named)) if owner.table.sibling(named) == owner.table => {
             CopyOwnership::Ours
         }
         _ => CopyOwnership::Another,
@@ -126,9 +124,10 @@ pub(crate) fn compare_owner_in_copy(
 
 /// Returns whether two copies have equal properties in any order. Ignores the ETags of their primaries and the ids
 /// of the requests that wrote them. Compares numbers by their bits: a NaN equals itself, and -0.0 differs from 0.0.
-/// Different spellings of one table are equal.
-pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
-    let is_one_table = names_table(found, text_property(copy, OWNER_TABLE)?, case)?;
+/// Different spellings of one table are equal by the rule `names`.
+pub(crate) fn equal_except_version(found: &Row, copy: &Row, names: Names) -> Result<bool> {
+    let of_copy = text_property(copy, OWNER_TABLE)?.map(|table| names.name(table));
+    let is_one_table = names_table(found, of_copy)?;
     // The comparison itself stops at a damaged property without an error.
     found.property_count()?;
     copy.property_count()?;
@@ -140,9 +139,9 @@ pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> 
 }
 
 /// Returns whether a copy contains `table` as its primary's table. A copy without a table name does not.
-pub(crate) fn names_table(copy: &Row, table: Option<&str>, case: TableCase) -> Result<bool> {
+pub(crate) fn names_table(copy: &Row, table: Option<TableName<'_>>) -> Result<bool> {
     let named = text_property(copy, OWNER_TABLE)?.zip(table);
-    Ok(named.is_some_and(|(named, table)| case.is_same_table(named, table)))
+    Ok(named.is_some_and(|(named, table)| table.sibling(named) == table))
 }
 
 fn text_property<'r>(row: &'r Row, property: &str) -> Result<Option<&'r str>> {
@@ -170,7 +169,7 @@ mod tests {
     }
 
     fn is_equal(found: &[(&str, ValueRef<'_>)], wanted: &[(&str, ValueRef<'_>)]) -> bool {
-        equal_except_version(&copy("1", found), &copy("2", wanted), TableCase::Insensitive).unwrap()
+        equal_except_version(&copy("1", found), &copy("2", wanted), Names::ANY_CASE).unwrap()
     }
 
     #[test]

@@ -23,7 +23,6 @@ use super::{
     rewrite::{LostRace, Rewrite},
 };
 use crate::{
-    address::RowAt,
     entity::Stored,
     error::{BoxError, Error, Result},
     outbox::{
@@ -230,7 +229,8 @@ impl Pipeline {
             return Ok(true);
         };
         let client = self.client.clone();
-        let read = client.store().read_row(RowAt::new(table, &partition_key, &row_key));
+        let read =
+            client.store().read_row(client.store().names().row_at(table, &partition_key, &row_key));
         Ok(self.drive_transactions_while(read).await?.is_none())
     }
 
@@ -437,13 +437,13 @@ impl GroupWriter for ChangeWriter<'_> {
 /// Returns whether the group only deletes entities of a dated table that does not exist. The table was
 /// dropped together with its entities.
 fn is_group_gone(client: &Client, group: &ChangeGroup, error: &Error) -> bool {
-    let case = client.store().table_case();
+    let names = client.store().names();
     let is_dated = |change: &Change| {
         let dated = change.schema().and_then(|schema| schema.dated.as_ref());
-        dated.is_some_and(|dated| dated.period_of(&group.table, case).is_some())
+        dated.is_some_and(|dated| dated.period_of(names.name(&group.table)).is_some())
     };
     error.is_table_missing()
-        && error.table().is_none_or(|table| case.is_same_table(table, &group.table))
+        && error.table().is_none_or(|table| names.is_same_table(table, &group.table))
         && group.items.iter().all(|item| item.done_when_missing)
         && group.changes.iter().all(is_dated)
 }
