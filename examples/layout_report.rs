@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use entable::{
-    layout::{Layout, Needs},
+    layout::{Layout, RequiredWork},
     prelude::*,
 };
 use time::OffsetDateTime;
@@ -104,6 +104,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for change in &changes {
         println!("\n{change}");
     }
-    assert_eq!(changes.iter().map(|change| change.needs).collect::<Vec<_>>(), [Needs::Rebuild]);
+    assert_eq!(
+        changes.iter().map(|change| change.needs).collect::<Vec<_>>(),
+        [RequiredWork::Rebuild]
+    );
     Ok(())
 }
