@@ -3,12 +3,36 @@
 use std::sync::{PoisonError, RwLock};
 
 use crate::{
-    address::TableName,
+    address::{RowAt, TableName},
     entity::{CopyAndPrimaryFamily, Schema},
     guard::{ActiveGuards, Guard},
     key::table_given_primary_table,
     plan::outbox::CopyAddress,
 };
+
+/// What an address in an outbox row names, as far as a client knows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Named {
+    /// A remote copy.
+    Copy(CopyAndPrimaryFamily),
+    /// A remote list of entities of this type.
+    List(&'static Schema),
+    /// A blob that a field of the row's primary pointed to.
+    Blob,
+    /// Something that this client cannot write: it does not know the type, index or list, or has no store for the blob.
+    Unknown,
+}
+
+impl Named {
+    /// Returns the type that derives the copy or list, or `None` for anything else.
+    pub(crate) fn schema(self) -> Option<&'static Schema> {
+        match self {
+            Self::Copy(kinds) => Some(kinds.schema),
+            Self::List(schema) => Some(schema),
+            Self::Blob | Self::Unknown => None,
+        }
+    }
+}
 
 /// The schemas of the entity types that a client knows, newest version first. A client knows a type once it has
 /// opened the type's table, registered it with a worker ([`Worker::with`](crate::Worker::with)), or planned a
@@ -34,44 +58,33 @@ impl KnownTypes {
         }
     }
 
-    /// Returns the type and the index in the address of a copy, if they are known. The address is in a row of `home`,
-    /// the primary's table. An address in any table except the index's own is unknown. Otherwise, somebody who can
-    /// write one table could make a worker change rows in a table that they have no access to.
-    pub(crate) fn type_of_copy(
+    /// Returns what an address in an outbox row of `owner` names, with one look at the known types. An address in any
+    /// table except the index's own is unknown. Otherwise, somebody who can write one table could make a worker change
+    /// rows in a table that they have no access to.
+    pub(crate) fn named(
         &self,
-        home: TableName<'_>,
+        owner: RowAt<'_>,
         address: &CopyAddress,
         guards: ActiveGuards,
-    ) -> Option<(&'static Schema, CopyAndPrimaryFamily)> {
-        let (entity_type, index) = address.split_index()?;
-        self.find_in_versions(|schema| {
-            if schema.entity_type != entity_type {
-                return None;
-            }
-            let kinds =
-                schema.find_remote_copy_family(index, is_own_address(home, address, guards))?;
-            Some((schema, kinds))
-        })
-    }
-
-    /// Returns the type whose remote list an address refers to, if it is known. `home` is the table of the row that
-    /// contains the address.
-    pub(crate) fn type_of_list(
-        &self,
-        home: TableName<'_>,
-        address: &CopyAddress,
-        guards: ActiveGuards,
-    ) -> Option<&'static Schema> {
-        let (entity_type, list, in_blob) = address.split_list()?;
-        self.find_in_versions(|schema| {
-            let is_it = schema.entity_type == entity_type
-                && schema.has_remote_list_named(
-                    list,
-                    in_blob,
-                    is_own_address(home, address, guards),
-                );
-            is_it.then_some(schema)
-        })
+    ) -> Named {
+        if address.owned_blob_name(owner).is_some() {
+            return Named::Blob;
+        }
+        let is_own = is_own_address(owner.table, address, guards);
+        let found = match address.split_list() {
+            Some((entity_type, list, in_blob)) => self.find_in_versions(|schema| {
+                let is_it = schema.entity_type == entity_type
+                    && schema.has_remote_list_named(list, in_blob, &is_own);
+                is_it.then_some(Named::List(schema))
+            }),
+            None => address.split_index().and_then(|(entity_type, index)| {
+                self.find_in_versions(|schema| {
+                    let family = || schema.find_remote_copy_family(index, &is_own);
+                    (schema.entity_type == entity_type).then(family).flatten().map(Named::Copy)
+                })
+            }),
+        };
+        found.unwrap_or(Named::Unknown)
     }
 
     /// Returns the number of known type versions.

@@ -78,7 +78,7 @@ async fn current_membership(
     membership: &ListMembership,
 ) -> Result<ListMembership> {
     let at = outbox.store.names().row_at(table, &dirty.partition_key, &dirty.primary);
-    let schema = outbox.type_of_list(table, &membership.address);
+    let schema = outbox.named(at, &membership.address).schema();
     let primary = read_primary_to_derive(&outbox.store, at, schema).await?;
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => {

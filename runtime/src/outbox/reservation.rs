@@ -1,11 +1,11 @@
 //! Resolves a reservation whose transaction was not committed: replaces it with the copy of the entity that derives
 //! its key, or deletes it if no entity does.
 
-use super::state::Outbox;
+use super::{known_types::Named, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
-    entity::{CopyAndPrimaryFamily, Schema},
+    entity::CopyAndPrimaryFamily,
     error::{Error, ErrorKind, Result},
     guard::Guard,
     plan::outbox::{
@@ -32,13 +32,13 @@ pub(crate) async fn settle_reservation(
     id: &str,
     key: &ClaimedKeyAndPrimary,
 ) -> Result<()> {
-    let Some(known) = outbox.known_copy(table, &key.address) else {
+    let owner = outbox.store.names().row_at(table, partition_key, &key.primary);
+    let Named::Copy(kinds) = outbox.named(owner, &key.address) else {
         let message = "this program does not know the index of a claim";
         return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
     };
-    let owner = outbox.store.names().row_at(table, partition_key, &key.primary);
     let resolved = backoff::retry_lost_races(&outbox.store.random, backoff::ATTEMPTS, || {
-        resolve_reservation_once(outbox, known, owner, id, key)
+        resolve_reservation_once(outbox, kinds, owner, id, key)
     });
     let table = &key.address.row.table;
     resolved.await?.ok_or_else(|| backoff::contended_error().in_table(table))
@@ -46,7 +46,7 @@ pub(crate) async fn settle_reservation(
 
 async fn resolve_reservation_once(
     outbox: &Outbox,
-    (schema, kinds): (&'static Schema, CopyAndPrimaryFamily),
+    kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
     id: &str,
     key: &ClaimedKeyAndPrimary,
@@ -67,7 +67,7 @@ async fn resolve_reservation_once(
     {
         return Ok(Attempt::Done(()));
     }
-    let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;
+    let (kinds, operation) = restored_copy(outbox, kinds, owner, key, &found).await?;
     let operation = outbox.guards.keep_remote_condition_if_guarded(operation)?;
     match deadline.write_copy(&outbox.store, &key.address.row.table, kinds, operation).await {
         Err(error) if error.lost_race() => Ok(Attempt::Raced),
@@ -78,7 +78,6 @@ async fn resolve_reservation_once(
 /// Returns the operation that writes the copy of the key's holder, or deletes the row if no entity holds the key.
 async fn restored_copy(
     outbox: &Outbox,
-    schema: &'static Schema,
     kinds: CopyAndPrimaryFamily,
     owner: RowAt<'_>,
     key: &ClaimedKeyAndPrimary,
@@ -92,7 +91,7 @@ async fn restored_copy(
         [owner.to_owned()].into_iter().chain(previous_owner(owner.table.names(), found)?).collect();
     let holders = outbox.guards.value_if_guarded(Guard::ReleaseRestores, holders);
     for holder in holders.iter().flatten().map(RowAddress::as_row_at) {
-        match find_owner_holding_key(&outbox.store, holder, schema, &key.address).await? {
+        match find_owner_holding_key(&outbox.store, holder, kinds.schema, &key.address).await? {
             OwnerHoldsKey::Holds(copy) => {
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
             }

@@ -9,15 +9,16 @@ use super::{
     deadline::WriteDeadline,
     expiry_markers::ExpiryMarkers,
     keyed_locks::KeyedLocks,
-    known_types::KnownTypes,
+    known_types::{KnownTypes, Named},
     left_claims::LeftClaims,
     options::{OutboxOptions, SERVER_LIMIT},
     registrations::Registrations,
 };
 use crate::{
+    address::RowAt,
     authentic::WorkCodes,
     clock::Clock,
-    entity::{BackgroundWork, CopyAndPrimaryFamily, Schema},
+    entity::{BackgroundWork, Schema},
     error::Result,
     guard::ActiveGuards,
     plan::outbox::{CopyAddress, WriterRun},
@@ -110,24 +111,12 @@ impl Outbox {
         self.known_types.type_version_count()
     }
 
-    /// Returns the type and the index in the address of a copy, if they are known. `home` is the table of the row that
-    /// contains the address.
-    pub(crate) fn known_copy(
-        &self,
-        home: &str,
-        address: &CopyAddress,
-    ) -> Option<(&'static Schema, CopyAndPrimaryFamily)> {
-        self.known_types.type_of_copy(address.row.names().name(home), address, self.guards)
-    }
-
-    /// Returns the type whose remote list an address refers to, if it is known. `home` is the table of the row that
-    /// contains the address.
-    pub(crate) fn type_of_list(
-        &self,
-        home: &str,
-        address: &CopyAddress,
-    ) -> Option<&'static Schema> {
-        self.known_types.type_of_list(address.row.names().name(home), address, self.guards)
+    /// Returns what an address in an outbox row of `owner` names, as far as this client can write it.
+    pub(crate) fn named(&self, owner: RowAt<'_>, address: &CopyAddress) -> Named {
+        if address.is_in_blob_store() && !self.store.has_blobs() {
+            return Named::Unknown;
+        }
+        self.known_types.named(owner, address, self.guards)
     }
 
     /// Returns a random number for a fence row's `Beat`, which makes each write change the row.

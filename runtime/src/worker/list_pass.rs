@@ -7,8 +7,9 @@
 use futures_util::{StreamExt, future::BoxFuture, stream};
 
 use super::{
+    dirty_row::ParsedDirtyRow,
     partition::OutboxRow,
-    pass::{CopyOutcome, PassBeforeLists, PassOutcome, late_type_error},
+    pass::{CopyOutcome, PassBeforeLists, PassOutcome},
     state::{ROWS_AT_ONCE, Worker},
 };
 use crate::{
@@ -18,7 +19,8 @@ use crate::{
         deadline::WriteDeadline,
         remote_list::{ListAfterWrite, ListWriteResults, is_membership_settled, write_lists},
     },
-    plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},
+    plan::outbox::{ListAddress, ListMembership},
+    store::backoff::contended_error,
     store::lists::{ListsByAddress, find_lists, read_lists_until_bytes},
 };
 
@@ -30,7 +32,7 @@ const ROWS_TOGETHER: usize = 256;
 const BYTES_TOGETHER: usize = 8 * 1024 * 1024;
 
 /// The addresses of the remote lists in a dirty row that this client can write, and the row.
-type RowWithLists = (Vec<ListAddress>, OutboxRow);
+type RowWithLists = (Vec<ListAddress>, ParsedDirtyRow);
 
 impl Worker {
     /// Makes a pass over each dirty row of a partition. Rows with remote lists are passed over together.
@@ -39,13 +41,20 @@ impl Worker {
         table: &str,
         rows: Vec<OutboxRow>,
     ) -> Vec<PassOutcome> {
-        let rows = rows.into_iter().map(|row| (self.writable_lists_of(table, &row), row));
-        let (without, with_lists): (Vec<_>, Vec<_>) = rows.partition(|(lists, _)| lists.is_empty());
+        let mut outcomes = Vec::new();
+        let mut parsed = Vec::new();
+        for row in rows {
+            match self.parse_dirty_row(table, &row) {
+                Ok(dirty) => parsed.push((dirty.writable_lists(), dirty)),
+                Err(error) => outcomes.push(PassOutcome::Failed(row, error)),
+            }
+        }
+        let (without, mut left): (Vec<_>, Vec<_>) =
+            parsed.into_iter().partition(|(lists, _)| lists.is_empty());
         let passes = stream::iter(without)
-            .map(|(_, row)| async move { self.pass_without_lists(table, &row).await })
+            .map(|(_, row)| self.pass_without_lists(table, row))
             .buffer_unordered(ROWS_AT_ONCE);
-        let mut outcomes: Vec<PassOutcome> = passes.collect().await;
-        let mut left = with_lists;
+        outcomes.extend(passes.collect::<Vec<_>>().await);
         while !left.is_empty() {
             let after = left.split_off(left.len().min(ROWS_TOGETHER));
             let (done, held_back) = self.pass_together(table, left).await;
@@ -54,16 +63,6 @@ impl Worker {
             left.extend(after);
         }
         outcomes
-    }
-
-    /// Returns the addresses of the remote lists in a dirty row that this client can write.
-    fn writable_lists_of(&self, table: &str, row: &OutboxRow) -> Vec<ListAddress> {
-        // A row that cannot be read yields no addresses. Its own pass fails with the reason.
-        let dirty = StoredDirtyRow::from_row(self.store().names(), row.row.clone());
-        let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
-        let lists =
-            addresses.iter().filter(|address| self.type_of_writable_list(table, address).is_some());
-        lists.map(|address| address.assume_list_address()).collect()
     }
 
     /// Makes the passes over dirty rows, each with its lists. Returns their outcomes, and the rows that have to
@@ -96,10 +95,10 @@ impl Worker {
             }
         };
         let written = self.write_lists_of_passes(&deadline, &lists, &passes).await;
-        let outcomes = rows.iter().zip(passes).map(|(row, pass)| {
+        let outcomes = rows.into_iter().zip(passes).map(|(row, pass)| {
             match pass.and_then(|pass| self.add_list_outcomes(pass, &lists, &written)) {
-                Ok(pass) => pass.finish_pass(guards),
-                Err(error) => PassOutcome::Failed(row.clone(), error),
+                Ok(pass) => pass.finish_pass(row.dirty, guards),
+                Err(error) => PassOutcome::Failed(row.read, error),
             }
         });
         (outcomes.collect(), held_back)
@@ -109,7 +108,7 @@ impl Worker {
     fn passes_before_lists<'p>(
         &'p self,
         table: &'p str,
-        rows: &'p [OutboxRow],
+        rows: &'p [ParsedDirtyRow],
         deadline: &'p WriteDeadline,
     ) -> BoxFuture<'p, Vec<Result<PassBeforeLists>>> {
         let passes: Vec<_> =
@@ -146,8 +145,8 @@ impl Worker {
             match lists.get(&address) {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.clone()),
-                // The type became known after the lists were read, so the next round does the work.
-                None => return Err(late_type_error()),
+                // A list that was not read has no version to be written under, so the next round does the work.
+                None => return Err(contended_error()),
             }
             let write = match written.get(&address) {
                 Some(Ok(write)) => *write,

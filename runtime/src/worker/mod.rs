@@ -17,6 +17,7 @@ mod open_work;
 mod poison_row;
 mod poison;
 mod outcome;
+mod dirty_row;
 mod primary_state;
 mod pass;
 mod list_pass;

@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 
-use super::{partition::OutboxRow, primary_state::DerivedRows, state::Worker};
+use super::{
+    dirty_row::ParsedDirtyRow, partition::OutboxRow, primary_state::DerivedRows, state::Worker,
+};
 use crate::{
     address::RowAt,
-    entity::{Schema, points_to},
+    entity::{CopyAndPrimaryFamily, points_to},
     error::{Error, ErrorKind, Result},
     guard::{ActiveGuards, Guard},
     outbox::{
         blob_writes::delete_blob,
         deadline::WriteDeadline,
+        known_types::Named,
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{
@@ -72,8 +75,8 @@ pub(super) enum CopyOutcome {
 #[derive(Debug)]
 struct ReadCopy<'d> {
     address: &'d CopyAddress,
-    /// The row and the primary that it belongs to. `None` if there is no row, and for lists and blobs, which are
-    /// read elsewhere.
+    kinds: CopyAndPrimaryFamily,
+    /// The row and the primary that it belongs to. `None` if there is no row.
     found: Option<(Row, CopyOwnership)>,
     /// Whether a claim reserves the row, in which case the pass must not write it.
     is_claimed: bool,
@@ -82,7 +85,6 @@ struct ReadCopy<'d> {
 /// A pass whose copies are written, but not its remote lists.
 #[derive(Debug)]
 pub(super) struct PassBeforeLists {
-    dirty: StoredDirtyRow,
     /// Whether the dirty row was older than the write deadline when the pass began. No delayed writer can then
     /// change a copy after it.
     pub(super) is_second_look: bool,
@@ -92,9 +94,9 @@ pub(super) struct PassBeforeLists {
 }
 
 impl PassBeforeLists {
-    /// Returns the outcome of the pass. Called after its lists are written.
-    pub(super) fn finish_pass(self, guards: ActiveGuards) -> PassOutcome {
-        let Self { dirty, is_second_look, until_second_look, outcomes, .. } = self;
+    /// Returns the outcome of the pass over `dirty`. Called after its lists are written.
+    pub(super) fn finish_pass(self, dirty: StoredDirtyRow, guards: ActiveGuards) -> PassOutcome {
+        let Self { is_second_look, until_second_look, outcomes, .. } = self;
         if outcomes.contains(&CopyOutcome::Claimed) {
             return PassOutcome::Claimed;
         }
@@ -115,23 +117,13 @@ impl PassBeforeLists {
     }
 }
 
-/// Returns the error for a pass over a list whose type was not yet known when the lists were read. The next round
-/// does the work.
-pub(super) fn late_type_error() -> Error {
-    Error::new(ErrorKind::Contended, "the type of a list became known during the pass")
-}
-
 impl Worker {
     /// Makes a pass over a dirty row without remote lists.
-    pub(super) async fn pass_without_lists(&self, table: &str, row: &OutboxRow) -> PassOutcome {
+    pub(super) async fn pass_without_lists(&self, table: &str, row: ParsedDirtyRow) -> PassOutcome {
         let deadline = self.outbox().start_deadline();
-        match self.pass_copies(table, row, &deadline).await {
-            // The lists must be read before the primary.
-            Ok(PassBeforeLists { memberships, .. }) if !memberships.is_empty() => {
-                PassOutcome::Failed(row.clone(), late_type_error())
-            }
-            Ok(pass) => pass.finish_pass(self.outbox().guards),
-            Err(error) => PassOutcome::Failed(row.clone(), error),
+        match self.pass_copies(table, &row, &deadline).await {
+            Ok(pass) => pass.finish_pass(row.dirty, self.outbox().guards),
+            Err(error) => PassOutcome::Failed(row.read, error),
         }
     }
 
@@ -140,85 +132,95 @@ impl Worker {
     pub(super) async fn pass_copies(
         &self,
         table: &str,
-        row: &OutboxRow,
+        row: &ParsedDirtyRow,
         deadline: &WriteDeadline,
     ) -> Result<PassBeforeLists> {
         let guards = self.outbox().guards;
         let write_deadline = self.outbox().options.write_deadline;
-        // Decided before the reads: in a second look, the copies are read after every delayed write has
-        // ended.
-        let is_second_look = row.is_older_than(write_deadline);
-        let until_second_look = row.time_until_age(write_deadline);
-        let dirty = StoredDirtyRow::from_row(self.store().names(), row.row.clone())?;
-        if self.is_wholly_unknown(table, &dirty) {
-            let (outcomes, memberships) = (vec![CopyOutcome::UnknownType], Vec::new());
-            return Ok(PassBeforeLists {
-                dirty,
-                is_second_look,
-                until_second_look,
-                outcomes,
-                memberships,
-            });
+        let mut pass = PassBeforeLists {
+            // Decided before the reads: in a second look, the copies are read after every delayed write has
+            // ended.
+            is_second_look: row.read.is_older_than(write_deadline),
+            until_second_look: row.read.time_until_age(write_deadline),
+            outcomes: Vec::new(),
+            memberships: Vec::new(),
+        };
+        if row.is_wholly_unknown() {
+            pass.outcomes.push(CopyOutcome::UnknownType);
+            return Ok(pass);
         }
+        let owner = row.primary(self.store().names(), table);
         let copies = async {
-            let mut copies = self.read_copies(table, &dirty).await?;
-            self.find_claimed(table, &dirty, &mut copies).await?;
+            let mut copies = self.read_copies(owner, row).await?;
+            self.find_claimed(owner, &mut copies).await?;
             Ok(copies)
         };
         // Read the primary last. A copy that is written under an ETag read before the primary cannot overwrite what
         // a newer version of the primary made of that copy.
-        let primary = self.read_primary(table, &dirty);
+        let primary = self.read_primary(owner, row);
         let read = guards.await_in_guarded_order(Guard::DestinationFirst, copies, primary).await?;
         let (mut copies, primary) = read;
         if !guards.guard_holds(Guard::ClaimBetween) {
             // Only a simulation reads the claims this late, to show the damage.
-            self.find_claimed(table, &dirty, &mut copies).await?;
+            self.find_claimed(owner, &mut copies).await?;
         }
-        let derived = self.derive_rows(table, &dirty, primary.as_ref()).await?;
-        let owner = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
-        let (mut steps, mut memberships, mut old_blobs) = (Vec::new(), Vec::new(), Vec::new());
-        for copy in &copies {
-            let address = copy.address;
-            if let Some(schema) = self.type_of_writable_list(table, address) {
-                memberships.push(derived.list_membership(schema, owner.table, &dirty, address));
-                continue;
-            }
-            if let Some(name) = address.owned_blob_name(owner) {
-                old_blobs.push(name);
-                continue;
-            }
-            let step = match copy.is_claimed {
-                true => Some(CopyStep::Claimed),
-                false => self.plan_copy(table, &dirty, copy, &derived)?,
-            };
-            steps.push((address, step));
-        }
-        let outcomes = steps
-            .into_iter()
-            .map(|(address, step)| self.write_copy(deadline, owner, address, step));
-        let mut outcomes = try_join_all(outcomes).await?;
-        // Deleted last: until then a copy may still contain the name.
-        let is_left = |outcome| matches!(outcome, CopyOutcome::Claimed | CopyOutcome::UnknownType);
-        // A copy that was not written may still point to the blob.
-        if let Some(left) = outcomes.iter().copied().find(|outcome| is_left(*outcome)) {
-            outcomes.extend(old_blobs.iter().map(|_| left));
-        } else {
-            for name in old_blobs {
-                outcomes.push(self.remove_blob(deadline, primary.as_ref(), name).await?);
+        let derived = self.derive_rows(table, row, primary.as_ref()).await?;
+        pass.outcomes = self.write_copies(deadline, owner, &copies, &derived).await?;
+        for (address, named) in row.named_addresses() {
+            match named {
+                Named::List(schema) => {
+                    pass.memberships.push(derived.list_membership(schema, owner, address));
+                }
+                Named::Unknown => pass.outcomes.push(CopyOutcome::UnknownType),
+                Named::Copy(_) | Named::Blob => {}
             }
         }
-        Ok(PassBeforeLists { dirty, is_second_look, until_second_look, outcomes, memberships })
+        self.remove_blobs(deadline, primary.as_ref(), row, &mut pass.outcomes).await?;
+        Ok(pass)
     }
 
-    /// Returns whether this program knows none of the names in a dirty row. A pass then needs no request.
-    fn is_wholly_unknown(&self, table: &str, dirty: &StoredDirtyRow) -> bool {
-        let owner = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
-        let is_known = |address| {
-            self.outbox().known_copy(table, address).is_some()
-                || self.outbox().type_of_list(table, address).is_some()
-                || address.owned_blob_name(owner).is_some()
-        };
-        !dirty.addresses.is_empty() && !dirty.addresses.iter().any(is_known)
+    /// Writes the copies that differ from what the primary derives. Returns the outcome of each.
+    async fn write_copies(
+        &self,
+        deadline: &WriteDeadline,
+        owner: RowAt<'_>,
+        copies: &[ReadCopy<'_>],
+        derived: &DerivedRows<'_>,
+    ) -> Result<Vec<CopyOutcome>> {
+        let mut steps = Vec::new();
+        for copy in copies {
+            let step = match copy.is_claimed {
+                true => CopyStep::Claimed,
+                false => self.plan_copy(owner, copy, derived)?,
+            };
+            steps.push((copy, step));
+        }
+        let writes =
+            steps.into_iter().map(|(copy, step)| self.write_copy(deadline, owner, copy, step));
+        try_join_all(writes).await
+    }
+
+    /// Deletes the blobs in a dirty row and adds the outcomes. Keeps them if a copy was not written.
+    async fn remove_blobs(
+        &self,
+        deadline: &WriteDeadline,
+        primary: Option<&Row>,
+        row: &ParsedDirtyRow,
+        outcomes: &mut Vec<CopyOutcome>,
+    ) -> Result<()> {
+        let is_left = |outcome| matches!(outcome, CopyOutcome::Claimed | CopyOutcome::UnknownType);
+        // A copy that was not written may still point to the blob.
+        let left = outcomes.iter().copied().find(|outcome| is_left(*outcome));
+        for (address, named) in row.named_addresses() {
+            if matches!(named, Named::Blob) {
+                outcomes.push(match left {
+                    Some(left) => left,
+                    // Deleted last: until then a copy may still contain the name.
+                    None => self.remove_blob(deadline, primary, &address.row.row_key).await?,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Deletes a blob, unless the primary points to it.
@@ -228,9 +230,6 @@ impl Worker {
         primary: Option<&Row>,
         name: &str,
     ) -> Result<CopyOutcome> {
-        if !self.store().has_blobs() {
-            return Ok(CopyOutcome::UnknownType);
-        }
         if !primary.map(|primary| points_to(primary, name)).transpose()?.unwrap_or_default() {
             deadline.run_before_deadline(delete_blob(self.outbox(), name)).await?;
             self.lock_memory().stats.written += 1;
@@ -239,52 +238,26 @@ impl Worker {
         Ok(CopyOutcome::Written)
     }
 
-    async fn read_primary(&self, table: &str, dirty: &StoredDirtyRow) -> Result<Option<Row>> {
-        let known =
-            dirty.addresses.iter().filter_map(|address| self.type_of_address(table, address));
-        let wide = known.into_iter().find(|schema| schema.is_wide());
-        let at = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
+    async fn read_primary(&self, at: RowAt<'_>, row: &ParsedDirtyRow) -> Result<Option<Row>> {
+        let mut known = row.named.iter().filter_map(|named| named.schema());
+        let wide = known.find(|schema| schema.is_wide());
         read_primary_to_derive(self.store(), at, wide).await
     }
 
-    /// Reads a remote copy. Returns `None` without a request if this program does not know its index.
-    async fn read_known_copy(&self, table: &str, address: &CopyAddress) -> Result<Option<Row>> {
-        if self.outbox().known_copy(table, address).is_none() {
-            return Ok(None);
-        }
-        self.store().read_row(address.as_row_at()).await
-    }
-
-    /// Returns the type whose list an address refers to. Returns `None` if the type is unknown or this client has no
-    /// store for the list's blob.
-    pub(super) fn type_of_writable_list(
-        &self,
-        table: &str,
-        address: &CopyAddress,
-    ) -> Option<&'static Schema> {
-        let can_write = !address.assume_list_address().in_blob || self.store().has_blobs();
-        self.outbox().type_of_list(table, address).filter(|_| can_write)
-    }
-
-    /// Returns the write that corrects a remote copy, or `None` if this program does not know its index.
+    /// Returns the write that corrects a remote copy.
     fn plan_copy(
         &self,
-        table: &str,
-        dirty: &StoredDirtyRow,
-        ReadCopy { address, found, .. }: &ReadCopy<'_>,
+        owner: RowAt<'_>,
+        ReadCopy { address, kinds, found, .. }: &ReadCopy<'_>,
         derived: &DerivedRows<'_>,
-    ) -> Result<Option<CopyStep>> {
+    ) -> Result<CopyStep> {
         let found = found.as_ref().map(|(row, owner)| (row, *owner));
-        let Some((schema, kinds)) = self.outbox().known_copy(table, address) else {
-            return Ok(None);
-        };
-        let owner = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
         let version = derived.primary.and_then(Row::etag);
-        let wanted = derived.wanted_copy(schema, address, owner.table);
+        let wanted = derived.wanted_copy(kinds.schema, address, owner.table);
         // The copy has the form of the version that wrote the primary.
-        let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
+        let kinds = wanted.as_ref().map_or(*kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
-        let names = self.store().names();
+        let names = owner.table.names();
         let needs_version = self.outbox().guards.guard_holds(Guard::CurrentByVersion);
         let step = plan_step_for_row(kinds, owner, found, wanted, |found, copy, version| {
             // Equal content may come from an older version, whose writer may still overwrite it. An equal version is
@@ -292,47 +265,36 @@ impl Worker {
             let is_current = !needs_version || is_derived_from_version(found, version)?;
             Ok(is_current && equal_except_version(found, copy, names)?)
         })?;
-        Ok(Some(match step {
+        Ok(match step {
             // A unique key that moves with its entity belongs to the move's target before the source is
             // deleted.
             CopyStep::Occupied if derived.is_move_source()? => CopyStep::Claimed,
             step => step,
-        }))
+        })
     }
 
     /// Reads the copies in a dirty row, each with the primary that it belongs to.
     async fn read_copies<'d>(
         &self,
-        table: &str,
-        dirty: &'d StoredDirtyRow,
+        primary: RowAt<'_>,
+        row: &'d ParsedDirtyRow,
     ) -> Result<Vec<ReadCopy<'d>>> {
-        let primary = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
-        let read = dirty.addresses.iter().map(|address| async move {
-            Ok::<_, Error>((address, self.read_known_copy(table, address).await?))
+        let known = row.named_addresses().filter_map(|(address, named)| match named {
+            Named::Copy(kinds) => Some((address, kinds)),
+            Named::List(_) | Named::Blob | Named::Unknown => None,
         });
-        let mut copies = Vec::new();
-        for (address, row) in try_join_all(read).await? {
-            let found = match (row, self.outbox().known_copy(table, address)) {
-                (Some(row), Some((_, kinds))) => {
-                    let owner = compare_owner_in_copy(&row, kinds, primary)?;
-                    Some((row, owner))
-                }
-                _ => None,
-            };
-            copies.push(ReadCopy { address, found, is_claimed: false });
-        }
-        Ok(copies)
+        let reads = known.map(|(address, kinds)| async move {
+            let row = self.store().read_row(address.as_row_at()).await?;
+            let owner = |row: &Row| compare_owner_in_copy(row, kinds, primary);
+            let owner = row.as_ref().map(owner).transpose()?;
+            Ok::<_, Error>(ReadCopy { address, kinds, found: row.zip(owner), is_claimed: false })
+        });
+        try_join_all(reads).await
     }
 
     /// Records for each copy whether a claim reserves it.
-    async fn find_claimed(
-        &self,
-        table: &str,
-        dirty: &StoredDirtyRow,
-        copies: &mut [ReadCopy<'_>],
-    ) -> Result<()> {
-        let primary = self.store().names().row_at(table, dirty.row.partition_key(), &dirty.primary);
-        let names = self.store().names();
+    async fn find_claimed(&self, primary: RowAt<'_>, copies: &mut [ReadCopy<'_>]) -> Result<()> {
+        let names = primary.table.names();
         let leaves_claimed = self.outbox().guards.guard_holds(Guard::ClaimLeft);
         for copy in copies {
             copy.is_claimed = false;
@@ -356,39 +318,36 @@ impl Worker {
         Ok(())
     }
 
-    /// Writes one copy, if necessary. `None` means an unknown index.
+    /// Writes one copy, if necessary.
     async fn write_copy(
         &self,
         deadline: &WriteDeadline,
         primary: RowAt<'_>,
-        address: &CopyAddress,
-        step: Option<CopyStep>,
+        copy: &ReadCopy<'_>,
+        step: CopyStep,
     ) -> Result<CopyOutcome> {
         let guards = self.outbox().guards;
         let (operation, outcome) = match step {
-            None => return Ok(CopyOutcome::UnknownType),
-            Some(CopyStep::Write(operation)) => (operation, CopyOutcome::Written),
-            Some(CopyStep::Delete(operation)) => (operation, CopyOutcome::Deleted),
-            Some(CopyStep::Keep) if !guards.guard_holds(Guard::CurrentByVersion) => {
+            CopyStep::Write(operation) => (operation, CopyOutcome::Written),
+            CopyStep::Delete(operation) => (operation, CopyOutcome::Deleted),
+            CopyStep::Keep if !guards.guard_holds(Guard::CurrentByVersion) => {
                 // Counted as written without a write. Only a simulation does this.
                 return Ok(CopyOutcome::Written);
             }
             // Leave the copy unchanged. Keep the dirty row for a second look, because a delayed write
             // could still arrive. If reads may lag, a delayed writer may have read an older primary after this copy.
-            Some(CopyStep::Keep) if self.store().capabilities().strong_reads => {
+            CopyStep::Keep if self.store().capabilities().strong_reads => {
                 return Ok(CopyOutcome::Current);
             }
-            Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(CopyOutcome::Unchanged),
-            Some(CopyStep::Claimed) => return Ok(CopyOutcome::Claimed),
-            Some(CopyStep::Occupied) => {
-                return Err(self.resolve_occupied(deadline, primary, address).await?);
+            CopyStep::Keep | CopyStep::NotOurs => return Ok(CopyOutcome::Unchanged),
+            CopyStep::Claimed => return Ok(CopyOutcome::Claimed),
+            CopyStep::Occupied => {
+                return Err(self.resolve_occupied(deadline, primary, copy).await?);
             }
         };
-        let Some((_, kinds)) = self.outbox().known_copy(primary.table.as_str(), address) else {
-            return Ok(CopyOutcome::UnknownType);
-        };
         let operation = guards.keep_remote_condition_if_guarded(operation)?;
-        deadline.write_copy(self.store(), &address.row.table, kinds, operation).await?;
+        let ReadCopy { address, kinds, .. } = copy;
+        deadline.write_copy(self.store(), &address.row.table, *kinds, operation).await?;
         self.lock_memory().stats.written += 1;
         Ok(outcome)
     }
@@ -399,12 +358,11 @@ impl Worker {
         &self,
         deadline: &WriteDeadline,
         primary: RowAt<'_>,
-        address: &CopyAddress,
+        &ReadCopy { address, kinds, .. }: &ReadCopy<'_>,
     ) -> Result<Error> {
-        let known = self.outbox().known_copy(primary.table.as_str(), address);
-        let Some((_, kinds)) = known.filter(|(_, kinds)| kinds.copy.unique) else {
+        if !kinds.copy.unique {
             return Ok(occupied_key_error(address));
-        };
+        }
         let changed = || {
             Error::new(ErrorKind::Contended, "another entity took the copy's key in the meantime")
         };

@@ -1,13 +1,13 @@
 //! Derives from the current primary which remote copies and list entries should exist.
 
-use super::state::Worker;
+use super::{dirty_row::ParsedDirtyRow, state::Worker};
 use crate::{
     address::{RowAt, TableName},
     entity::{CopyAndPrimaryFamily, EntityRows, Schema},
     error::Result,
     plan::{
         move_mark::move_id,
-        outbox::{CopyAddress, ListMembership, StoredDirtyRow, list_entry},
+        outbox::{CopyAddress, ListMembership, list_entry},
     },
     row::Row,
     store::derive::derive_stored_primary,
@@ -21,27 +21,15 @@ pub(super) struct DerivedRows<'p> {
 }
 
 impl Worker {
-    /// Returns the type whose copy or list an address refers to, or `None` if this program does not know it.
-    pub(super) fn type_of_address(
-        &self,
-        table: &str,
-        address: &CopyAddress,
-    ) -> Option<&'static Schema> {
-        let outbox = self.outbox();
-        let of_copy = outbox.known_copy(table, address).map(|(schema, _)| schema);
-        of_copy.or_else(|| outbox.type_of_list(table, address))
-    }
-
     /// Derives the rows of a primary, once for each known type in its dirty row.
     pub(super) async fn derive_rows<'p>(
         &self,
         table: &str,
-        dirty: &StoredDirtyRow,
+        dirty: &ParsedDirtyRow,
         primary: Option<&'p Row>,
     ) -> Result<DerivedRows<'p>> {
         let mut by_type: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
-        for address in &dirty.addresses {
-            let Some(schema) = self.type_of_address(table, address) else { continue };
+        for schema in dirty.named.iter().filter_map(|named| named.schema()) {
             // Several addresses of one type need one derivation.
             if by_type.iter().any(|(derived, _)| derived.is_same_type(schema)) {
                 continue;
@@ -87,13 +75,11 @@ impl DerivedRows<'_> {
     pub(super) fn list_membership(
         &self,
         schema: &'static Schema,
-        table: TableName<'_>,
-        dirty: &StoredDirtyRow,
+        owner: RowAt<'_>,
         address: &CopyAddress,
     ) -> ListMembership {
         let mut lists = self.of_type(schema).into_iter().flat_map(|rows| &rows.remote_lists);
-        let is_wanted = lists.any(|list| address.is_same_address_as_list(table, list));
-        let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let is_wanted = lists.any(|list| address.is_same_address_as_list(owner.table, list));
         let entry = list_entry(owner, schema, address);
         ListMembership { entry, address: address.clone(), is_wanted }
     }

@@ -9,8 +9,10 @@ use super::{
 use crate::{
     edm::ValueRef,
     error::Result,
-    outbox::state::Outbox,
-    plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_in_property},
+    outbox::{known_types::Named, state::Outbox},
+    plan::outbox::{
+        CODE, ClaimedKeyAndPrimary, StoredClaim, StoredDirtyRow, StoredMessage, code_in_property,
+    },
     row::Row,
     table::Client,
 };
@@ -205,12 +207,8 @@ fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
         Err(error) => return Some(error.to_string()),
     };
     let owner = outbox.store.names().row_at(table, row.row.partition_key(), &dirty.primary);
-    let unknown = dirty.addresses.iter().find(|address| {
-        let is_blob = outbox.store.has_blobs() && address.owned_blob_name(owner).is_some();
-        !is_blob
-            && outbox.known_copy(table, address).is_none()
-            && outbox.type_of_list(table, address).is_none()
-    });
+    let is_unknown = |address: &_| matches!(outbox.named(owner, address), Named::Unknown);
+    let unknown = dirty.addresses.iter().find(|address| is_unknown(address));
     unknown.map(|address| unknown_index(&address.index))
 }
 
@@ -220,8 +218,11 @@ fn claim_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
         Ok(claim) => claim,
         Err(error) => return Some(error.to_string()),
     };
-    let mut keys = claim.keys.iter();
-    let unknown = keys.find(|key| outbox.known_copy(table, &key.address).is_none());
+    let is_known = |key: &ClaimedKeyAndPrimary| {
+        let owner = outbox.store.names().row_at(table, row.row.partition_key(), &key.primary);
+        matches!(outbox.named(owner, &key.address), Named::Copy(_))
+    };
+    let unknown = claim.keys.iter().find(|key| !is_known(key));
     unknown.map(|key| unknown_index(&key.address.index))
 }
 

@@ -136,6 +136,11 @@ impl CopyAddress {
         (self.index.ends_with(BLOB_SUFFIX) && is_blob_name_of_row(name, owner)).then_some(name)
     }
 
+    /// Returns whether the address is the one of a blob, of a field or with a list.
+    pub(crate) fn is_in_blob_store(&self) -> bool {
+        self.index.ends_with(BLOB_LIST_SUFFIX) || self.index.ends_with(BLOB_SUFFIX)
+    }
+
     /// Splits the index into entity type and index name. Returns `None` if it has another form.
     pub(crate) fn split_index(&self) -> Option<(&str, &str)> {
         self.index.split_once('#')
