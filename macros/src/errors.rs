@@ -6,7 +6,7 @@ use proc_macro2::Span;
 
 /// The mistakes found so far in the input of one derive.
 #[derive(Debug, Default)]
-#[must_use = "the mistakes have to be reported"]
+#[must_use = "errors must be reported"]
 pub(crate) struct Errors {
     found: Vec<syn::Error>,
     /// Set if a part of the input could not be read. Anything that seems missing may be in it.

@@ -22,7 +22,7 @@ impl<T> OnceSetting<T> {
     /// Stores the value. Fails if the value is an error, or if the setting was given before.
     pub(crate) fn set_once(&mut self, key: &Ident, value: syn::Result<T>) -> syn::Result<()> {
         if self.key.is_some() {
-            let message = format!("`{key}` is given twice, expected it once");
+            let message = format!("`{key}` is set twice; remove one");
             return Err(syn::Error::new(key.span(), message));
         }
         // Store the name before checking the value: a malformed value must not also be reported as a missing

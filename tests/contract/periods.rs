@@ -53,7 +53,7 @@ struct Event {
     number: u8,
 }
 
-/// The day in the PartitionKey tells the month that names the table.
+/// The day in the PartitionKey determines the month in the table name.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "PeriodVisits{at:%Y%m}",

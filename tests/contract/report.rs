@@ -241,7 +241,7 @@ fn blobs_parts_and_periods_are_shown() {
         "| Photo | bytes of a field, in a blob | Badges | `{department}` | `badge_{id:06}` | `Sales` \
          `badge_000223` | the bytes; the row has Photo, PhotoLength, PhotoHash, PhotoType | before the \
          transaction |",
-        "| `Photo` | Blob | optional, bytes in a blob; beside it PhotoLength, PhotoHash, PhotoType |",
+        "| `Photo` | Blob | optional, bytes in a blob; the row stores PhotoLength, PhotoHash, PhotoType |",
         "| `insert` | 1, and 2 to the blob store | 0 | 3 | 2 |",
     ] {
         assert!(badge.contains(line), "{line}\n{badge}");
@@ -270,7 +270,7 @@ fn blobs_parts_and_periods_are_shown() {
         "| `Login::primary()` | User, At, Id | Point |",
         "| `Login::primary()` | At or a window of it, User | PartitionScan |",
         "1 for each 1,000 rows, and 1 for each further table of the window |",
-        "| `At` | DateTime | in keys of Primary, only in keys, names the table |",
+        "| `At` | DateTime | in keys of Primary, only in keys, part of the table name |",
         "- One table for each month of `At` in UTC, such as `Visits201407`.",
         "| `Visit::primary()` | At, Page, Id | Point |",
     ] {
@@ -292,7 +292,7 @@ async fn figures_are_read_with_a_bound_of_requests() -> Result<(), Error> {
         " Partitions: 2.\n",
         "| `Marketing` | 3 | ",
         " | 75.0 % |\n",
-        "- There are 2 tables, `Logins20140731` to `Logins20140801`. The figures are of `Logins20140801`.",
+        "- There are 2 tables, `Logins20140731` to `Logins20140801`. The figures are for `Logins20140801`.",
         "- The table does not exist yet.\n- Rows: 0, 0 bytes. Partitions: 0.\n",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
@@ -327,7 +327,7 @@ async fn the_figures_of_a_large_table_are_of_its_beginning() -> Result<(), Error
 const EMPLOYEE: &str = "
 ### Employee
 
-Recognised by EntityType = Employee, version 1.
+Identified by EntityType = Employee, version 1.
 
 | rows | kind | table | PartitionKey | RowKey | example | holds | written |
 |---|---|---|---|---|---|---|---|
@@ -410,8 +410,8 @@ fn notes_name_what_grows_and_what_is_copied_unless_the_type_allows_it() {
         "All primaries are in one partition, `all`",
         "List `Everything` grows with every entity of a partition, ",
         "List `Everywhere` grows with every entity, ",
-        "Index `OfKind` holds `Photo`, `Body`, so that each write of the entity sends long values twice",
-        "Index `OfBytes` holds `Photo` and is written again with each change of the bytes",
+        "Index `OfKind` holds `Photo`, `Body`, so each write of the entity sends the long values twice",
+        "Index `OfBytes` holds `Photo` and is written again whenever the bytes change",
     ];
     let (noted, silenced) =
         (entable::report![Noted].markdown(), entable::report![Silenced].markdown());
@@ -631,6 +631,9 @@ pub struct Token {
 #[test]
 fn the_field_by_which_an_entity_expires_says_so() {
     let text = entable::report![Token].markdown();
-    assert!(text.contains("| `Until` | DateTime | optional, the entity is over then |"), "{text}");
-    assert!(entable::report![Token].html().contains("the entity is over then"));
+    assert!(
+        text.contains("| `Until` | DateTime | optional, the entity expires at this time |"),
+        "{text}"
+    );
+    assert!(entable::report![Token].html().contains("the entity expires at this time"));
 }

@@ -181,7 +181,10 @@ fn field(setting: &Setting) -> syn::Result<Ident> {
     {
         return Ok(name.clone());
     }
-    setting.error(format!("`{0}` expects a field, write `{0} = field` without quotes", setting.key))
+    setting.error(format!(
+        "`{0}` expects the name of a field; write `{0} = field` without quotes",
+        setting.key
+    ))
 }
 
 /// Reads `version = n`. Refuses 0.
@@ -193,7 +196,7 @@ fn version(setting: &Setting) -> syn::Result<(u32, Span)> {
     {
         return Ok((number, lit.span()));
     }
-    setting.error("`version` expects a number from 1, write `version = 2`".to_owned())
+    setting.error("`version` expects a number of at least 1; write `version = 2`".to_owned())
 }
 
 /// Reads `discriminator = "Property"` or `discriminator = row_key`.
@@ -205,13 +208,13 @@ fn discriminator(setting: &Setting) -> syn::Result<Discriminator> {
             match name.value().as_str() {
                 "row_key" | "RowKey" => Err(syn::Error::new(
                     name.span(),
-                    "rows say their type by their key with `discriminator = row_key`, without quotes",
+                    "`row_key` in quotes would be the name of a property; to tell types apart by RowKey, write `discriminator = row_key` without quotes",
                 )),
                 _ => Ok(Discriminator::Property(name)),
             }
         }
         _ => setting.error(
-            "`discriminator` expects a property's name or the key, write `discriminator = \"EntityType\"` or `discriminator = row_key`"
+            "`discriminator` expects the name of a property, or `row_key`; write `discriminator = \"EntityType\"` or `discriminator = row_key`"
                 .to_owned(),
         ),
     }
@@ -306,7 +309,7 @@ fn duration(setting: &Setting) -> syn::Result<u64> {
         number.checked_mul(seconds).filter(|seconds| (1..=MOST_SECONDS).contains(seconds))
     });
     seconds.ok_or_else(|| {
-        let message = "`expires` expects a number and a unit, `s`, `m`, `h` or `d`, of at most 100 years, write `expires = \"7d\"`";
+        let message = "`expires` expects a number with the unit `s`, `m`, `h` or `d`, at most 100 years; write `expires = \"7d\"`";
         syn::Error::new(setting.span(), message)
     })
 }
@@ -421,7 +424,7 @@ impl ProjectionAttr {
         if !read.of.is_set() {
             errors.add_unless_incomplete(
                 ident.span(),
-                "a projection names its entity, write `#[table(of = Entity)]`",
+                "a projection needs the entity it reads; write `#[table(of = Entity)]`",
             );
         }
         read

@@ -102,7 +102,9 @@ impl FieldAttr {
                 read.mark_misspelt_setting(Some(name));
                 Err(syn::Error::new(
                     setting.key.span(),
-                    format!("`{name}` is for fields of an entity, not of a flattened struct"),
+                    format!(
+                        "`{name}` is only allowed on fields of an entity, not on fields of a flattened struct"
+                    ),
                 ))
             }
             _ => {
@@ -183,7 +185,7 @@ fn series(setting: &Setting) -> syn::Result<Option<LitStr>> {
             Ok(Some(pattern))
         }
         _ => setting.error(
-            "`series` takes the pattern of its properties' names, write `series(\"Day{:03}\")`"
+            "`series` expects a pattern for the names of its properties; write `series(\"Day{:03}\")`"
                 .to_owned(),
         ),
     }
@@ -201,7 +203,7 @@ fn split(setting: &Setting) -> syn::Result<usize> {
     {
         return Ok(pieces);
     }
-    setting.error("`split` expects the number of pieces from 2 to 15, write `split(4)`".to_owned())
+    setting.error("`split` expects a number of pieces from 2 to 15; write `split(4)`".to_owned())
 }
 
 /// Reads `default` or `default = path`, which provides the value of a field without a stored property. Returns the path
@@ -270,7 +272,7 @@ fn number(
     }
     let (first, last) = (bounds.start(), bounds.end());
     setting.error(format!(
-        "`{}` expects a number from {first} to {last}, write `{example}`",
+        "`{}` expects a number from {first} to {last}; write `{example}`",
         setting.key
     ))
 }

@@ -41,7 +41,7 @@ impl IndexAttr {
         let Some(name) = settings.next().and_then(Setting::as_name) else {
             errors.add_unless_incomplete(
                 setting.span(),
-                format!("`{what}` begins with a name, write `{example}`"),
+                format!("`{what}` expects a name first; write `{example}`"),
             );
             return None;
         };
@@ -129,14 +129,14 @@ impl IndexAttr {
 impl Setting {
     /// Returns the error for `in_blob` on an index, because only lists can be stored in blobs.
     fn only_for_lists(&self) -> syn::Result<()> {
-        self.error("a copy is a row of a table; what is kept in blobs is a `list(..)`".to_owned())
+        self.error("`in_blob` is only allowed in `list(..)`: the copies of an index are always rows of a table".to_owned())
     }
 
     /// Returns the error for a setting on a list that only indexes can have.
     fn only_for_indexes(&self) -> syn::Result<()> {
         let key = &self.key;
         let message = format!(
-            "`{key}` is for copies, and a list holds the keys of entities: leave it out, or write `index(..)`"
+            "`{key}` is only allowed in `index(..)`, not in `list(..)`: a list stores keys of entities, not copies; remove `{key}`, or write `index(..)`"
         );
         Err(syn::Error::new(key.span(), message))
     }
@@ -152,7 +152,7 @@ impl Setting {
         let names: Option<Vec<Ident>> = self.list(&example)?.iter().map(Self::as_name).collect();
         match names {
             Some(names) if !names.is_empty() || self.key == "only" => Ok(names),
-            _ => self.error(format!("`{}` expects fields, write `{example}`", self.key)),
+            _ => self.error(format!("`{}` expects a list of fields; write `{example}`", self.key)),
         }
     }
 }

@@ -57,14 +57,14 @@ impl AggregateFieldAttr {
         match (given.first(), given.get(1)) {
             (Some(_), None) => {}
             (Some(_), Some(second)) => {
-                let message = "`one`, `many` and `other` on one field, expected one of them";
+                let message = "a field can have only one of `one`, `many` and `other`";
                 errors.add_unreadable(syn::Error::new(*second, message));
             }
             // An unknown key is in place of one of the three.
             (None, _) if has_any => errors.mark_incomplete(),
             (None, _) => errors.add_unless_incomplete(
                 span,
-                "expected `#[table(one)]`, `#[table(many)]` or `#[table(other)]` on the field: the rows that go there",
+                "this field does not say which rows it takes: write `#[table(one)]`, `#[table(many)]` or `#[table(other)]` on it",
             ),
         }
         (given.len() == 1).then_some(read)

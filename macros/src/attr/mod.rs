@@ -53,7 +53,7 @@ impl Parse for Setting {
         if input.peek(LitStr) {
             let text: LitStr = input.parse()?;
             let message =
-                format!("expected a name, found a text; write `{}` without quotes", text.value());
+                format!("expected a name, found a string; write `{}` without quotes", text.value());
             return Err(syn::Error::new(text.span(), message));
         }
         // `crate` is a keyword as well as a setting, and `Ident` alone would refuse it.
@@ -92,7 +92,7 @@ fn value_of(key: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
     input.parse().map(without_group).map_err(|error| {
         // The compiler would report the end of the input at the derive.
         match input.is_empty() {
-            true => syn::Error::new(key.span(), format!("the value of `{key}` is not complete")),
+            true => syn::Error::new(key.span(), format!("the value of `{key}` is incomplete")),
             false => error,
         }
     })
@@ -122,7 +122,7 @@ fn settings(attrs: &[Attribute], errors: &mut Errors) -> Vec<Setting> {
 /// says what to do instead.
 pub(crate) fn refuse_settings(attrs: &[Attribute], place: &str, hint: &str, errors: &mut Errors) {
     for setting in settings(attrs, errors) {
-        let message = format!("`{}` on {place}, expected none: {hint}", setting.name());
+        let message = format!("`{}` is not allowed on {place}: {hint}", setting.name());
         errors.add_at(setting.key.span(), message);
     }
 }
@@ -177,7 +177,7 @@ impl Setting {
     fn flag(&self) -> syn::Result<()> {
         match self.value {
             SettingValue::Nothing => Ok(()),
-            _ => self.error(format!("`{0}` takes no value, write `{0}`", self.key)),
+            _ => self.error(format!("`{0}` does not take a value; write `{0}`", self.key)),
         }
     }
 
@@ -190,7 +190,7 @@ impl Setting {
             return Ok(text.clone());
         }
         let meant = self.meant_text().unwrap_or_else(|| "..".to_owned());
-        self.error(format!("`{0}` expects a string, write `{0} = \"{meant}\"`", self.key))
+        self.error(format!("`{0}` expects a string; write `{0} = \"{meant}\"`", self.key))
     }
 
     /// Guesses the string that the user meant, for the suggestion in an error message. `row_key = id` without quotes gives
@@ -231,7 +231,7 @@ impl Setting {
             Some(path) => format!("{} = {}` without quotes", self.key, names::source_text(path)),
             None => format!("{} = path`", self.key),
         };
-        self.error(format!("`{}` expects the path of {place}, write `{what_to_write}", self.key))
+        self.error(format!("`{}` expects the path of {place}; write `{what_to_write}", self.key))
     }
 
     /// Reads a setting with one path in parentheses, such as `upgrade_from(Employee1)`.
@@ -242,7 +242,9 @@ impl Setting {
         };
         match path {
             Some(path) => Ok(path),
-            None => self.error(format!("`{0}` expects one path, write `{0}(path)`", self.key)),
+            None => {
+                self.error(format!("`{0}` expects exactly one path; write `{0}(path)`", self.key))
+            }
         }
     }
 
@@ -251,7 +253,7 @@ impl Setting {
         let text = self.string()?;
         text.parse_with(Path::parse_mod_style).map_err(|_| {
             let message = format!(
-                "`{0}` expects a path in quotes, found `{1}`, write `{0} = \"::entable\"`",
+                "`{0}` expects a path in quotes, found `{1}`; write `{0} = \"::entable\"`",
                 self.key,
                 text.value()
             );
@@ -280,7 +282,7 @@ impl Setting {
     }
 
     fn no_list<T>(&self, example: &str) -> syn::Result<T> {
-        self.error(format!("`{}` expects a list, write `{example}`", self.key))
+        self.error(format!("`{}` expects a list; write `{example}`", self.key))
     }
 
     /// Returns the known name that a misspelt setting means.
@@ -301,7 +303,7 @@ impl Setting {
 
     /// Returns the error for a setting that does not exist here, with a suggestion from `known`.
     fn unknown(&self, place: &str, known: &[&str]) -> syn::Result<()> {
-        let message = names::unknown_name_message(&format!("{place} key"), &self.name(), known);
+        let message = names::unknown_name_message(&format!("{place} setting"), &self.name(), known);
         Err(syn::Error::new(self.key.span(), message))
     }
 }

@@ -34,7 +34,7 @@ fn conflict(attr: &FieldAttr, one: &Ident, other: &Ident) -> Option<String> {
     let forward = reason(attr, &one, &other).map(|why| (&one, &other, why));
     let (first, second, why) =
         forward.or_else(|| reason(attr, &other, &one).map(|why| (&other, &one, why)))?;
-    Some(format!("`{first}` and `{second}` on one field: {why}"))
+    Some(format!("`{first}` and `{second}` conflict: {why}"))
 }
 
 /// Returns why a field with the setting `kind` cannot also have the setting `other`.
@@ -47,43 +47,57 @@ fn reason(attr: &FieldAttr, kind: &str, other: &str) -> Option<&'static str> {
             "skip",
             "rename" | "json" | "flatten" | "extra" | "encrypt" | "blind" | "series" | "split"
             | "blob" | "plaintext" | "store",
-        ) => "a skipped field is not stored, leave one of them out",
+        ) => "a skipped field is not stored; remove one of them",
         ("extra", "encrypt" | "blind") => {
-            "the names are not known here; choose them with `ClientBuilder::encrypt_if`"
+            "the macro does not know the names of the properties; choose the properties to encrypt with `ClientBuilder::encrypt_if`"
         }
         ("extra", "rename" | "default" | "json" | "flatten" | "series" | "split" | "blob") => {
-            "`extra` holds the properties that the struct does not know, under their own names: leave the other out"
+            "an `extra` field takes every property the struct does not declare, under its own name; remove the other setting"
         }
         ("flatten", "json") => {
-            "a field is one property of JSON or several of its own, leave one of them out"
+            "`json` stores the field as one property, `flatten` as several; remove one of them"
         }
         ("flatten", "default") => {
-            "write an `Option` of the struct for properties that may be absent"
+            "to allow the properties to be absent, make the field an `Option` of the struct"
         }
-        ("flatten", "encrypt" | "blind") => "write `#[table(encrypt)]` on the struct's own fields",
-        ("flatten", "rename") if has_prefix => "the prefix is the name, leave `rename` out",
-        ("series", "rename") if has_pattern => "the pattern is the name, leave `rename` out",
-        ("series", "default") => "a slot that is missing has the default of its type",
-        ("series", "blind") => "each slot would need a token of its own",
+        ("flatten", "encrypt" | "blind") => {
+            "write `#[table(encrypt)]` on the fields of the flattened struct"
+        }
+        ("flatten", "rename") if has_prefix => {
+            "the prefix already determines the names; remove `rename`"
+        }
+        ("series", "rename") if has_pattern => {
+            "the pattern already determines the names; remove `rename`"
+        }
+        ("series", "default") => {
+            "an absent slot already reads as the default of its type; remove `default`"
+        }
+        ("series", "blind") => {
+            "a blind token covers one value, and a series has a value in each slot; remove `blind`"
+        }
         ("split", "default") => {
-            "all pieces are always stored; write an `Option` for a text that may be absent"
+            "the pieces of a split text are never absent; if the text can be absent, make the field an `Option` and remove `default`"
         }
-        ("split", "blind") => "no filter finds a text of that size",
+        ("split", "blind") => "a filter cannot find a text of this size; remove `blind`",
         ("series", "json" | "flatten" | "split") | ("split", "flatten") => {
-            "each stores the field in properties of its own, leave one of them out"
+            "each of them stores the field in properties of its own; remove one of them"
         }
         ("blob", "encrypt") if has_padding => {
-            "leave the settings of `encrypt` out, since the row shows the blob's length and whether there is one"
+            "the row shows how long the blob is and whether it exists, so padding and `hide_none` hide nothing; write `encrypt` without settings"
         }
-        ("blob", "default") => "write an `Option` of `Blob` for one that may be absent",
-        ("blob", "blind") => "no filter finds a blob",
+        ("blob", "default") => {
+            "if the blob can be absent, make the field an `Option` of `Blob` and remove `default`"
+        }
+        ("blob", "blind") => "a filter cannot find a blob; remove `blind`",
         ("blob", "json" | "flatten" | "series" | "split") => {
-            "the row holds only where the blob is, leave one of them out"
+            "the row stores only the address of the blob; remove one of them"
         }
         ("json", "blind") => {
-            "a token is of one value, and JSON text of a value is not always the same"
+            "equal values can have different JSON texts, so their tokens would differ; remove one of them"
         }
-        ("encrypt", "plaintext") => "a value is encrypted or in plain text, leave one of them out",
+        ("encrypt", "plaintext") => {
+            "a value is stored either encrypted or in plain text; remove one of them"
+        }
         _ => return None,
     })
 }

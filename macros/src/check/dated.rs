@@ -20,7 +20,7 @@ pub(super) fn check_dated_tables(entity: &Entity, errors: &mut Errors) {
     for field in blobs {
         errors.add_at(
             field.span,
-            "the blobs of an entity with dated tables would stay when its table is dropped: keep them with an entity of one table",
+            "an entity with dated tables cannot have blobs: dropping a table would leave its blobs behind; store the blobs with an entity whose table name has no date",
         );
     }
 }
@@ -35,7 +35,7 @@ fn own_table(entity: &Entity, dated: &DatedTableName, table: &LitStr, errors: &m
         None => errors.add_at(
             table.span(),
             format!(
-                "copies and lists of an entity with dated tables go with its table: end the name with the entity's date, such as `Copies{date}`, or leave out `table`"
+                "the copies and lists of an entity with dated tables must be dropped together with its tables: end this name with the entity's own date form, such as `Copies{date}`, or remove `table`"
             ),
         ),
     }
@@ -47,13 +47,13 @@ fn prefix(prefix: &str, dated: &DatedTableName, span: Span, errors: &mut Errors)
     let length = prefix.len() + dated.digit_count();
     if !letters || length > 63 {
         let message = format!(
-            "`{prefix}` and {} digits are not a table's name, expected 3 to 63 letters and digits, a letter first",
+            "`{prefix}` followed by {} digits is not a valid table name: expected 3 to 63 letters and digits, starting with a letter",
             dated.digit_count()
         );
         errors.add_at(span, message);
     } else if prefix.ends_with(|c: char| c.is_ascii_digit()) {
         let message = format!(
-            "`{prefix}` ends with a digit, so that nobody could tell where the date begins: end it with a letter"
+            "`{prefix}` ends with a digit, so the start of the date would be ambiguous: end it with a letter"
         );
         errors.add_at(span, message);
     }
@@ -64,13 +64,13 @@ fn field(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
     let span = field.span;
     if !field.storage.can_be_in_key() || field.attr.encrypt.is_set() {
         let message = format!(
-            "field `{}` names the table, so that it is stored as one property or in a key, in the clear",
+            "field `{}` is part of the table name, so it must be stored unencrypted, in a key or in a single property",
             field.name
         );
         errors.add_at(span, message);
     } else if field.is_date() && dated.finest > Fineness::Day {
         let message = format!(
-            "field `{}` is a date, which has no hour: name the tables by `%Y%m%d` or less",
+            "field `{}` is a date without an hour: use `%Y%m%d`, `%Y%m` or `%Y` in the table name",
             field.name
         );
         errors.add_at(entity.table.span(), message);
@@ -83,13 +83,13 @@ fn families(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
         if family.in_blob {
             errors.add_at(
                 declaration.in_blob_span(),
-                "a list in blobs would stay when a dated table is dropped: leave out `in_blob`",
+                "a list of an entity with dated tables cannot be stored in blobs: dropping a table would leave the blobs behind; remove `in_blob`",
             );
         } else if let Some(table) = &family.table {
             own_table(entity, dated, table, errors);
         }
         if family.is_copy() && family.is_remote && family.unique {
-            errors.add_at(declaration.unique_span(), "a value is unique within one partition only where tables are dated: another day's table does not see it; write `unique` with the primary's `partition_key`, or leave it out");
+            errors.add_at(declaration.unique_span(), "with dated tables a value can only be unique within one partition, because each period has a table of its own; give this index the partition key of the primary, or remove `unique`");
         }
     }
 }

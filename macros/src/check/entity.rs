@@ -16,7 +16,7 @@ use crate::{
 /// Reports table names that the service refuses.
 pub(super) fn check_table_names(entity: &Entity, errors: &mut Errors) {
     let table_literals = entity.families.iter().filter_map(|family| family.table.as_ref());
-    let hint = if entity.has_table_name { "" } else { ": write `name = \"..\"`" };
+    let hint = if entity.has_table_name { "" } else { "; write `name = \"..\"`" };
     if !is_table_name_template(&entity.table) && !entity.attr.name.is_unreadable() {
         is_table_name(&entity.table, hint, errors);
     }
@@ -32,7 +32,7 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     if name.contains(['{', '}']) {
         errors.add_at(
             span,
-            "the tables of copies and lists are dated where those of the entity are: write the date form in `name` too",
+            "the tables of copies and lists can only be dated if the tables of the entity are: add the date form to `name` too",
         );
         return;
     }
@@ -46,7 +46,7 @@ fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
         && name.chars().all(|c| c.is_ascii_alphanumeric());
     if !letters || !(3..=63).contains(&name.len()) {
         report(format!(
-            "`{name}` is not a table's name, expected 3 to 63 letters and digits, a letter first{hint}"
+            "`{name}` is not a valid table name: expected 3 to 63 letters and digits, starting with a letter{hint}"
         ));
     } else if name.eq_ignore_ascii_case("tables") {
         report(format!("the service reserves the table name `{name}`{hint}"));
@@ -59,20 +59,20 @@ pub(super) fn check_entity_type(entity: &Entity, errors: &mut Errors) {
     let span = entity.entity_type.span();
     let version = name.rsplit_once(".v").map(|(_, digits)| digits);
     if name.is_empty() {
-        errors.add_at(span, "`entity_type` is empty, expected a name");
+        errors.add_at(span, "`entity_type` is empty; write a name");
     } else if name.contains('#') || name.starts_with('~') {
-        errors.add_at(span, "`#` and a first `~` are reserved in `entity_type`: they mark copies and framework rows");
+        errors.add_at(span, "`entity_type` cannot contain `#` or begin with `~`: these mark copies and rows of the library");
     } else if name.starts_with(LIBRARY_PREFIX) {
         errors.add_at(
             span,
             format!(
-                "`{name}` begins with `{LIBRARY_PREFIX}` as the types of the library's own rows do, expected another name: write `entity_type = \"..\"`"
+                "`{name}` begins with `{LIBRARY_PREFIX}`, which is reserved for rows of the library; choose another name with `entity_type = \"..\"`"
             ),
         );
     } else if version.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())) {
         errors.add_at(
             span,
-            "an `entity_type` that ends like `.v2` is reserved: versions are stored so",
+            "an `entity_type` cannot end with a version such as `.v2`: the library adds this ending itself; write `version = 2`",
         );
     }
 }
@@ -85,14 +85,14 @@ pub(super) fn check_discriminator_name(entity: &Entity, errors: &mut Errors) {
         errors.add_at(
             literal.span(),
             format!(
-                "the library stores the id of a write in the property `{name}`, write another `discriminator`"
+                "the property `{name}` is reserved for the id of a write; choose another `discriminator`"
             ),
         );
     } else if name.is_empty() {
-        let message = "`discriminator` is empty, expected the name of a property: write `discriminator = \"EntityType\"`";
+        let message = "`discriminator` is empty; write the name of a property, such as `discriminator = \"EntityType\"`";
         errors.add_at(literal.span(), message);
     } else if RESERVED_NAMES.contains(&name.as_str()) || !is_identifier(&name) {
-        errors.add_at(literal.span(), format!("`{name}` is not the name of a property"));
+        errors.add_at(literal.span(), format!("`{name}` is not a valid property name"));
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn check_shared_keys(entity: &Entity, errors: &mut Errors) {
     if matches!(entity.discriminator, Discriminator::RowKey) {
         errors.add_at(
             span,
-            "rows of other types may have the same keys, so that the keys cannot say the type: remove `discriminator = row_key`, or `same_keys`",
+            "`same_keys` lets rows of other types have the same keys, so the keys cannot tell the types apart: remove `discriminator = row_key` or `same_keys`",
         );
     }
 }
@@ -113,19 +113,18 @@ pub(super) fn check_version_and_upgrade(entity: &Entity, errors: &mut Errors) {
     if entity.version > 1 && matches!(entity.discriminator, Discriminator::RowKey) {
         errors.add_at(
             span,
-            "rows that say their type by their key have no place for a version, write `discriminator = \"EntityType\"`",
+            "`version` needs a property that stores it, and `discriminator = row_key` stores none; write `discriminator = \"EntityType\"`",
         );
     }
     let Some(path) = &entity.upgrade_from else { return };
     let is_known = !entity.attr.version.is_unreadable();
     if path.is_ident(&entity.ident) || path.is_ident("Self") {
         let message = format!(
-            "`upgrade_from({})` names this struct, expected that of the version before: keep the earlier declaration under another name",
+            "`upgrade_from({})` refers to this struct itself: keep the declaration of the previous version under another name, and write that name here",
             names::source_text(path)
         );
         errors.add_at(path.span(), message);
     } else if is_known && entity.version == 1 {
-        errors
-            .add_at(path.span(), "`upgrade_from` is for a later version, write `version = 2` too");
+        errors.add_at(path.span(), "`upgrade_from` needs a `version` above 1; write `version = 2`");
     }
 }

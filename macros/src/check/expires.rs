@@ -8,7 +8,7 @@ pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
     let Some(field) = entity.fields.get(expires.field) else { return };
     if !field.storage.can_be_in_key() || field.attr.encrypt.is_set() {
         let message = format!(
-            "`expires = {0}`, but `{0}` is not one property in plain text, by which reads and workers see that a row has expired",
+            "`expires = {0}` needs a field stored as one unencrypted property: reads and workers compare `{0}` with the time",
             field.name
         );
         errors.add_at(expires.span, message);
@@ -16,14 +16,14 @@ pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
     let inner = field.is_option().then(|| names::first_argument_type(&field.ty)).flatten();
     if names::is_named_one_of(inner.unwrap_or(&field.ty), &["Date", "NaiveDate"]) {
         let message = format!(
-            "`expires = {0}`, but `{0}` is a date, which does not say when on that day: make it a time",
+            "`expires = {0}` needs a time of day, and `{0}` is a date: change its type to a time",
             field.name
         );
         errors.add_at(expires.span, message);
     }
     if entity.wide.is_some() && field.wide_part_of_property(0) != 1 {
         let message = format!(
-            "`expires = {0}`, but `{0}` is in part {1}: workers and reads look for the time in part 1 of a wide entity; leave out `part = {1}`",
+            "`expires = {0}` needs a field in part 1 of the wide entity, because reads and workers look for the time there, and `{0}` is in part {1}: remove `part = {1}`",
             field.name,
             field.wide_part_of_property(0)
         );
@@ -32,7 +32,7 @@ pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| family.is_copy()) {
         if !family.holds.get(expires.field).copied().unwrap_or_default() {
             let message = format!(
-                "copies of `{}` leave out `{}`, by which reads see that a copy has expired: let them hold it",
+                "copies of `{}` do not include `{}`, and without it a read cannot tell whether a copy has expired: include the field",
                 family.name, field.name
             );
             let declaration = entity.declaration(family);

@@ -23,7 +23,7 @@ fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mu
         errors.add_at(
             span,
             format!(
-                "`encrypt` on `{name}`, which stands in plain text in the key \"{}\": write `{{{name}:hmac}}` there, which finds rows by equality only",
+                "`encrypt` has no effect on `{name}`, because the key \"{}\" contains it in plain text: write `{{{name}:hmac}}` in the key, which can then only be searched by equality",
                 key.text
             ),
         );
@@ -43,17 +43,17 @@ pub(super) fn check_hide_none(fields: &[Field], errors: &mut Errors) {
         if field.attr.split.is_set() {
             errors.add_at(
                 span,
-                format!("`hide_none` on `{name}`, whose pieces show by their sizes whether there is a text: write `encrypt`"),
+                format!("`hide_none` has no effect on `{name}`: the sizes of its pieces show whether the text is absent; write `encrypt`"),
             );
         } else if field.attr.json.is_set() {
             errors.add_at(
                 span,
-                format!("`hide_none` on `{name}`, which is JSON text and so never absent: write `encrypt`"),
+                format!("`hide_none` has no effect on `{name}`: JSON text is never absent; write `encrypt`"),
             );
         } else if attr.blind.is_set() {
             errors.add_at(
                 span,
-                format!("`hide_none` on `{name}`, whose `blind` token is absent where the value is: leave one of them out"),
+                format!("`hide_none` and `blind` cannot be combined on `{name}`: an absent value has no token, which shows that it is absent; remove one of them"),
             );
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn report_unflattened_references(fields: &[Field], errors: &mut Error
     for field in fields.iter().filter(|field| field.storage == Storage::Plain) {
         if field.is_reference() {
             let message = format!(
-                "`{}` refers to another entity by two properties: write `#[table(flatten)]` on it",
+                "`{}` is stored as two properties, because it refers to another entity: write `#[table(flatten)]` on it",
                 field.name
             );
             errors.add_at(field.ty.span(), message);
@@ -78,17 +78,17 @@ pub(super) fn report_arrays_of_entity(entity: &Entity, errors: &mut Errors) {
         let Some((is_option, array)) = unstored_array(field) else { continue };
         let (slot, length) = (names::source_text(&array.elem), names::source_text(&array.len));
         let what_to_write = if entity.is_in_any_key(at) {
-            "a part of a key is one value, write a `String` or a number"
+            "a part of a key is one value; use a `String` or a number"
         } else if is_option {
             &format!(
-                "write `#[table(series)]` and the type `[Option<{slot}>; {length}]`, with a property for each slot, or `#[table(json)]`"
+                "write `#[table(series)]` with the type `[Option<{slot}>; {length}]` to store each slot as a property, or `#[table(json)]`"
             )
         } else if let Some((_, 0)) = series::array_slot_type_and_count(&field.ty) {
             &format!(
-                "write `#[table(series)]`, with a property for each slot, and at least one slot, such as `[{slot}; 24]`"
+                "write `#[table(series)]` to store each slot as a property, with at least one slot, such as `[{slot}; 24]`"
             )
         } else {
-            "write `#[table(series)]`, with a property for each slot, or `#[table(json)]`"
+            "write `#[table(series)]` to store each slot as a property, or `#[table(json)]`"
         };
         report_array(field, what_to_write, errors);
     }
@@ -99,13 +99,16 @@ pub(super) fn report_arrays_of_properties(fields: &[Field], errors: &mut Errors)
     let fields = fields.iter().filter(|field| !field.attr.series.is_set());
     for field in fields.filter(|field| unstored_array(field).is_some()) {
         let what_to_write =
-            "write `#[table(json)]`, or move it to the entity with `#[table(series)]`";
+            "write `#[table(json)]`, or move the field to the entity and write `#[table(series)]`";
         report_array(field, what_to_write, errors);
     }
 }
 
 fn report_array(field: &Field, what_to_write: &str, errors: &mut Errors) {
-    let message = format!("`{}` is an array, not one property: {what_to_write}", field.name);
+    let message = format!(
+        "`{}` is an array, which does not fit into one property: {what_to_write}",
+        field.name
+    );
     errors.add_at(field.ty.span(), message);
 }
 
@@ -127,7 +130,7 @@ pub(super) fn refuse_blind_without_encrypt(fields: &[Field], errors: &mut Errors
         errors.add_at(
             span,
             format!(
-                "`blind` on `{}`, whose value would be in plain text next to its token: write `#[table(encrypt, blind)]`",
+                "`blind` on `{}` needs `encrypt`, because the value would be stored in plain text next to its token: write `#[table(encrypt, blind)]`",
                 field.name
             ),
         );
@@ -149,7 +152,7 @@ pub(super) fn check_series(entity: &Entity, errors: &mut Errors) {
         let Some((_, slots)) = series::array_slot_type_and_count(&field.ty) else { continue };
         if slots > MAX_PROPERTIES && !entity.attr.wide.is_set() {
             let message = format!(
-                "`{}` has {slots} slots, and a row has at most {MAX_PROPERTIES} properties: it needs `wide`, an entity of several rows",
+                "`{}` has {slots} slots, but a row has at most {MAX_PROPERTIES} properties: write `wide` on the struct to store the entity in several rows",
                 field.name
             );
             errors.add_at(field.ty.span(), message);
@@ -159,12 +162,12 @@ pub(super) fn check_series(entity: &Entity, errors: &mut Errors) {
         match series::split_pattern(&literal.value()) {
             None => errors.add_at(
                 literal.span(),
-                format!("a series is named by a text with the slot's number in it, write `{{:0{digits}}}` once"),
+                format!("the pattern of a series needs exactly one place for the slot's number; write `{{:0{digits}}}` once"),
             ),
             Some((_, width, _)) if width < digits => errors.add_at(
                 literal.span(),
                 format!(
-                    "`{{:0{width}}}` has no room for slot {}: write `{{:0{digits}}}`",
+                    "slot {} does not fit into `{{:0{width}}}`; write `{{:0{digits}}}`",
                     slots - 1
                 ),
             ),
@@ -178,7 +181,7 @@ pub(super) fn refuse_second_extra_field(fields: &[Field], errors: &mut Errors) {
     let extras = fields.iter().filter(|field| field.storage == Storage::Extra);
     let extras = extras.filter_map(|field| field.attr.extra.span());
     for span in extras.skip(1) {
-        errors.add_at(span, "a second `extra` field, expected one");
+        errors.add_at(span, "an entity can have only one `extra` field, and this is the second");
     }
 }
 
@@ -192,32 +195,37 @@ pub(super) fn check_key_fields(entity: &Entity, errors: &mut Errors) {
             if let (Some(span), true) = (span, entity.has_only_sound_templates()) {
                 errors.add_at(
                     span,
-                    format!("`store` on `{name}`, which is in no key and so a property already"),
+                    format!("`store` has no effect on `{name}`: no key contains the field, so it is already stored as a property"),
                 );
             }
             continue;
         }
         let refused: [(&str, Option<Span>, &str); 7] = [
-            ("blob", attr.blob.span(), "a key is written before the blob is"),
-            ("skip", attr.skip.span(), "the key has to be written from it"),
-            ("json", attr.json.span(), "JSON text cannot be a part of a key"),
-            ("flatten", attr.flatten.span(), "several properties cannot be a part of a key"),
-            ("extra", attr.extra.span(), "unknown properties cannot be a part of a key"),
-            ("series", attr.series.span(), "several properties cannot be a part of a key"),
-            ("split", attr.split.span(), "several properties cannot be a part of a key"),
+            ("blob", attr.blob.span(), "a key is written before the blob is uploaded"),
+            ("skip", attr.skip.span(), "the key is made from this field"),
+            ("json", attr.json.span(), "JSON text cannot be part of a key"),
+            ("flatten", attr.flatten.span(), "several properties cannot be part of a key"),
+            ("extra", attr.extra.span(), "undeclared properties cannot be part of a key"),
+            ("series", attr.series.span(), "several properties cannot be part of a key"),
+            ("split", attr.split.span(), "several properties cannot be part of a key"),
         ];
         for (key, span, why) in refused {
             if let (Some(span), false) = (span, has_conflict(field)) {
-                errors
-                    .add_at(span, format!("`{key}` on `{name}`, which is a part of a key: {why}"));
+                errors.add_at(
+                    span,
+                    format!("`{key}` is not allowed on `{name}`, which is part of a key: {why}"),
+                );
             }
         }
         encrypted_in_plain_key(entity, at, field, errors);
         let from_key =
             entity.primary().is_some_and(|primary| entity.key_source(primary, at, field).is_some());
         if let (true, Some(span)) = (from_key, attr.default.span()) {
-            let why = "the key always gives it back";
-            errors.add_at(span, format!("`default` on `{name}`, which is a part of a key: {why}"));
+            let why = "the field is always read from the key";
+            errors.add_at(
+                span,
+                format!("`default` has no effect on `{name}`, which is part of a key: {why}"),
+            );
         }
     }
 }

@@ -26,9 +26,9 @@ pub(super) fn check_rows_fit_transaction(entity: &Entity, errors: &mut Errors) {
     let parts = entity.wide.map_or(1, |_| entity.wide_part_count());
     let rows = local + (parts - 1) + outbox_rows + usize::from(has_claim);
     if let (true, Some(family)) = (rows > MAX_OPERATIONS, entity.families.last()) {
-        let copies = if parts > 1 { "parts and copies" } else { "copies" };
+        let copies = if parts > 1 { "parts and copies" } else { "row and copies" };
         let message = format!(
-            "the entity has {rows} rows with its {copies}, a transaction has at most {MAX_OPERATIONS} operations"
+            "the entity needs {rows} operations for its {copies}, but a transaction has at most {MAX_OPERATIONS}"
         );
         errors.add_at(family.name.span(), message);
     }
@@ -53,10 +53,12 @@ pub(super) fn check_selected_fields(entity: &Entity, errors: &mut Errors) {
                 };
                 let message = if field.storage == Storage::Skipped {
                     format!(
-                        "`{setting}({text})`, but no row holds the field, which is skipped: leave it out"
+                        "`{setting}({text})` refers to a field marked `skip`, which no row stores: remove it from the list"
                     )
                 } else if setting == "except" && family.part_giving(at, &entity.fields).is_some() {
-                    format!("`except({text})`, but the copy's keys hold the field: leave it out")
+                    format!(
+                        "`except({text})` refers to a field in the copy's keys, which the copy always contains: remove it from the list"
+                    )
                 } else {
                     continue;
                 };
@@ -81,7 +83,7 @@ pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
     for field in entity.fields.iter().filter(|field| has_any && !field.is_name_lost) {
         if OWNER_PROPERTIES.contains(&field.property.as_str()) {
             let message = format!(
-                "copies in other partitions keep their owner in the property `{}`, write `rename = \"..\"`",
+                "the property `{}` is reserved in entities with copies in other partitions: it stores the owner of a copy; write `rename = \"..\"`",
                 field.property
             );
             errors.add_at(field.property_span, message);
@@ -109,7 +111,7 @@ fn missing_owner_fields(entity: &Entity, family: &RowFamily, errors: &mut Errors
         return;
     }
     let message = format!(
-        "a copy in another partition needs every field of the primary's keys in its own, else another entity could overwrite it; this lacks {}: add it to `row_key`, or write `unique` if no two entities have the same key",
+        "the key of a copy in another partition must contain every key field of the entity, otherwise another entity could overwrite the copy; this key lacks {}: add it to `row_key`, or write `unique` if no two entities have the same key",
         missing.join(", ")
     );
     let end = family.row.text.chars().count();

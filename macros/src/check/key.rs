@@ -35,7 +35,7 @@ pub(super) fn report_unseparated_parts(key: &KeyTemplate, entity: &Entity, error
 }
 
 /// The message for a literal that cannot mark the end of a part.
-const TERMINATOR: &str = "the literal after a part of variable width begins with an ASCII character: it is escaped in the part, and escapes of others are long";
+const TERMINATOR: &str = "a literal after a part of variable width must begin with an ASCII character, because the part escapes that character and other characters have long escapes";
 
 fn can_end_part(literal: &str) -> bool {
     literal.starts_with(|c: char| c.is_ascii())
@@ -54,7 +54,7 @@ pub(super) fn refuse_optional_parts(entity: &Entity, errors: &mut Errors) {
                 }
                 seen.push(part.field);
                 let message = format!(
-                    "`{0}` is an `Option`, and every row has all parts of its keys: make it a type that is always there, such as a text that may be empty",
+                    "`{0}` is an `Option`, but a key needs a value for each of its parts: use a type that always has a value, such as a `String` that can be empty",
                     field.name
                 );
                 errors.add_at(key.literal.span(), key.template_error_text(&part.place, message));
@@ -80,7 +80,7 @@ pub(super) fn refuse_hot_partition(entity: &Entity, errors: &mut Errors) {
     let mut parts = key.parts();
     let Some(first) = parts.next() else { return };
     if !entity.allows_hot_partition && is_time(first) && parts.all(is_time) {
-        let message = "a partition by time alone takes all writes of that time: begin the key with another field or `{id:bucket(16)}`, or write `allow(hot_partition)`";
+        let message = "the partition key consists of time alone, so one partition takes all writes of a period: begin the key with another field or `{id:bucket(16)}`, or write `allow(hot_partition)`";
         errors.add_at(key.literal.span(), key.template_error_text(&first.place, message));
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
                     // `encrypt` on a field in plain text has its own message.
                 } else if let Some(other) = keys().find(|key| key.parts().any(plain)) {
                     let message = format!(
-                        "`{name}` stands in plain text in the key \"{}\", so that its token hides nothing",
+                        "the token of `{name}` hides nothing, because the key \"{}\" contains `{name}` in plain text",
                         other.text
                     );
                     errors
@@ -112,7 +112,7 @@ pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
                 }
                 if !is_held {
                     let message = format!(
-                        "`except` leaves out `{name}`, and its token in the key \"{}\" could not be checked against it: keep the field",
+                        "`except` removes `{name}` from the copy, so the token in the key \"{}\" could not be checked against the value: keep the field",
                         key.text
                     );
                     let declaration = entity.declaration(family);
@@ -139,14 +139,14 @@ pub(super) fn refuse_plaintext_next_to_token(entity: &Entity, errors: &mut Error
         match (token, attr.plaintext.span()) {
             (Some(key), _) if !is_meant && field.storage.can_be_in_key() => {
                 let message = format!(
-                    "`{name}` would be stored in plain text next to its token in the key \"{}\": write `#[table(encrypt)]` on it, or `#[table(plaintext)]` if everyone who reads the table may see it",
+                    "`{name}` would be stored in plain text next to its token in the key \"{}\": write `#[table(encrypt)]` on it, or `#[table(plaintext)]` if everyone who can read the table may see the value",
                     key.text
                 );
                 errors.add_at(field.span, message);
             }
             (None, Some(span)) if entity.has_only_sound_templates() && !has_conflict(field) => {
                 let message = format!(
-                    "`plaintext` on `{name}`, whose token is in no key: leave it out, or write `{{{name}:hmac}}` in a key"
+                    "`plaintext` has no effect on `{name}`, because no key contains its token: remove it, or write `{{{name}:hmac}}` in a key"
                 );
                 errors.add_at(span, message);
             }

@@ -8,12 +8,15 @@ use crate::{errors::Errors, model::Message};
 pub(super) fn check_name(message: &Message, errors: &mut Errors) {
     let name = message.name.value();
     if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
-        errors.add_at(message.name.span(), "a message's name has 1 to 255 characters, no controls");
+        errors.add_at(
+            message.name.span(),
+            "the name of a message must have 1 to 255 characters and no control characters",
+        );
     } else if name.starts_with(LIBRARY_PREFIX) {
         errors.add_at(
             message.name.span(),
             format!(
-                "`{name}` begins with `{LIBRARY_PREFIX}` as the names of the library's own messages do, expected another name: write `name = \"..\"`"
+                "`{name}` begins with `{LIBRARY_PREFIX}`, which is reserved for messages of the library; choose another name with `name = \"..\"`"
             ),
         );
     }

@@ -32,7 +32,7 @@ pub(super) fn check_property_names(fields: &[Field], marker: Option<String>, err
             && !is_identifier(prefix)
         {
             let span = field.prefix_span();
-            errors.add_at(span, format!("`{prefix}` cannot begin a property's name"));
+            errors.add_at(span, format!("a property name cannot begin with `{prefix}`"));
         }
         for name in field.known_property_names() {
             if let Some(message) = name_fault(field, name, marker.as_deref(), &mut seen) {
@@ -54,29 +54,29 @@ fn name_fault<'f>(
     if name.is_empty() {
         let found = match field.attr.rename.is_set() {
             true => "`rename` is empty".to_owned(),
-            false => format!("`{}` gives an empty name", field.name),
+            false => format!("`{}` results in an empty name", field.name),
         };
-        Some(format!("{found}, expected the name of a property: write `rename = \"FirstName\"`"))
+        Some(format!("{found}: expected a property name; write `rename = \"FirstName\"`"))
     } else if RESERVED_NAMES.contains(&name) {
-        Some(format!("the service reserves the property name `{name}`, write `rename = \"..\"`"))
+        Some(format!("the service reserves the property name `{name}`; write `rename = \"..\"`"))
     } else if name == OPERATION_ID {
         Some(format!(
-            "the library stores the id of a write in the property `{name}`, write `rename = \"..\"`"
+            "the property `{name}` is reserved for the id of a write; write `rename = \"..\"`"
         ))
     } else if marker == Some(name) {
         Some(format!(
-            "the property `{name}` says the row's type, write `rename = \"..\"` or another `discriminator`"
+            "the property `{name}` stores the type of the row; write `rename = \"..\"` or choose another `discriminator`"
         ))
     } else if !is_identifier(name) {
         Some(format!(
-            "`{name}` is not a property's name, expected a letter or `_`, then letters, digits, `_` and the marks of scripts such as accents"
+            "`{name}` is not a valid property name: expected a letter or `_`, followed by letters, digits, `_` and combining marks"
         ))
     } else if name.encode_utf16().count() > MAX_NAME_UNITS {
-        Some(format!("a property's name of more than {MAX_NAME_UNITS} characters"))
+        Some(format!("a property name can have at most {MAX_NAME_UNITS} characters"))
     } else {
         let first = seen.insert(name, &field.name);
         first.map(|first| {
-            format!("fields `{first}` and `{}` are both property `{name}`", field.name)
+            format!("fields `{first}` and `{}` are both stored as property `{name}`", field.name)
         })
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn refuse_seal_property_name(entity: &Entity, errors: &mut Errors) {
     let known = entity.fields.iter().filter(|field| entity.is_sealed && !field.is_name_lost);
     for field in known.filter(|field| field.property == SEAL_PROPERTY) {
         let message = format!(
-            "the property `{SEAL_PROPERTY}` vouches for the rows of an entity with `seal`, write `rename = \"..\"`"
+            "the property `{SEAL_PROPERTY}` is reserved in entities with `seal`: it stores the seal of the row; write `rename = \"..\"`"
         );
         errors.add_at(field.property_span, message);
     }
@@ -102,12 +102,12 @@ fn token_properties(
     for field in fields.iter().filter(|field| !field.is_name_lost) {
         let Some((name, _)) = field.token_property_and_length() else { continue };
         let taken = match seen.get(name.as_str()) {
-            Some(other) => format!("field `{other}` is"),
-            None if marker == Some(name.as_str()) => "the row's type is".to_owned(),
+            Some(other) => format!("field `{other}` is stored as"),
+            None if marker == Some(name.as_str()) => "the type of the row is stored as".to_owned(),
             None => continue,
         };
         let span = field.attr.blind.span().unwrap_or(field.property_span);
-        errors.add_at(span, format!("{taken} property `{name}`, which holds the token of `{}`: write `rename = \"..\"` on one of them", field.name));
+        errors.add_at(span, format!("{taken} property `{name}`, which also stores the token of `{}`: write `rename = \"..\"` on one of them", field.name));
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn report_equal_column_names(fields: &[Field], errors: &mut Errors) {
             errors.add_at(
                 field.span,
                 format!(
-                    "the columns of fields `{}` and `{}` are both `{name}`",
+                    "fields `{}` and `{}` both have the column `{name}`: rename one of the fields",
                     first.name, field.name
                 ),
             );
@@ -143,7 +143,7 @@ pub(super) fn report_remove_method_clashes(entity: &Entity, errors: &mut Errors)
         }
         if let Some(field) = entity.field_with_setter(&format!("remove_{}", removed.name)) {
             let message = format!(
-                "`{}` is the patch's method that removes field `{}`; name the field otherwise and keep its property with `rename = \"{}\"`",
+                "the patch already has a method `{}`, which removes field `{}`: rename the field, and keep its property with `rename = \"{}\"`",
                 field.name, removed.name, field.property
             );
             errors.add_at(field.span, message);

@@ -16,8 +16,10 @@ pub(super) fn report_equal_member_types(set: &EntitySet, errors: &mut Errors) {
     for member in &set.members {
         let ty = names::source_text(&member.ty);
         if let Some(first) = seen.insert(ty.clone(), &member.ident) {
-            let message =
-                format!("`{first}` and `{}` both hold `{ty}`, expected one of them", member.ident);
+            let message = format!(
+                "members `{first}` and `{}` have the same type `{ty}`: remove one of them",
+                member.ident
+            );
             errors.add_at(member.span, message);
         }
     }
@@ -49,13 +51,13 @@ fn wrong_member_type(member: &Member) -> Option<String> {
     };
     match member.count {
         _ if is("Box") => Some(format!(
-            "`{name}` is a `Box`, which the field of a struct does not need: write `{inner}`"
+            "the type of `{name}` is a `Box`, which a field of a struct does not need: write `{inner}`"
         )),
         RowsPerMember::One if is("Vec") => Some(format!(
-            "`{setting}` on `{name}`, which is a `Vec`: write `#[table(many)]` for all rows of the type, or `{inner}` or `Option<{inner}>` for one row"
+            "`{setting}` cannot be used on `{name}`, whose type is `Vec`: write `#[table(many)]` to take all rows of the type, or use `{inner}` or `Option<{inner}>` to take one row"
         )),
         RowsPerMember::Many if is("Option") => Some(format!(
-            "`{setting}` on `{name}`, which is an `Option`: write `Vec<{inner}>` for all rows of the type, or `#[table(one)]` for one row"
+            "`{setting}` cannot be used on `{name}`, whose type is `Option`: use `Vec<{inner}>` to take all rows of the type, or write `#[table(one)]` to take one row"
         )),
         RowsPerMember::One | RowsPerMember::Many => None,
     }
@@ -67,6 +69,6 @@ fn wrong_other_type(other: &Member) -> Option<String> {
     let is_one = names::is_named_one_of(&other.ty, &["DynamicEntity", "Option", "Box"]);
     let found = names::source_text(&other.ty);
     is_one.then(|| {
-        format!("`other` on `{name}`, which is a `{found}`: write `Vec<DynamicEntity>`, since any number of rows may be of other types")
+        format!("`other` cannot be used on `{name}`, whose type is `{found}`: use `Vec<DynamicEntity>`, because there can be any number of other rows")
     })
 }

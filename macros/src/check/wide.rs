@@ -21,7 +21,7 @@ pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
         for field in entity.fields.iter().filter(|_| !entity.attr.wide.is_set()) {
             if let Some(span) = field.attr.part.span() {
                 let message = format!(
-                    "`part` on `{}`, whose entity is one row: write `wide` on the struct",
+                    "`part` on `{}` needs an entity of several rows: write `wide` on the struct",
                     field.name
                 );
                 errors.add_at(span, message);
@@ -33,7 +33,7 @@ pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| family.kind == FamilyKind::Copy) {
         if family.holds.iter().all(|is_held| *is_held) {
             let message = format!(
-                "a full copy `{0}` of a `wide` entity: a copy is one row, and this entity has several. Name the fields that the copy holds, write `index({0}, row_key = \"..\", only(..))`",
+                "`{0}` cannot be a full copy, because a copy is one row and a `wide` entity has several: list the fields to copy with `index({0}, row_key = \"..\", only(..))`",
                 family.name
             );
             errors.add_at(family.name.span(), message);
@@ -42,13 +42,13 @@ pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
     if entity.is_sealed {
         errors.add_at(
             span,
-            "`wide` and `seal` on one entity: a seal covers one row, and nobody would notice a part of an older write: leave one of them out, or write `encrypt` on the fields",
+            "`wide` and `seal` cannot be combined: a seal covers a single row, so replacing one part with an older version would go unnoticed; remove one of them, or write `encrypt` on the fields",
         );
     }
     if matches!(entity.discriminator, Discriminator::RowKey) {
         errors.add_at(
             span,
-            "`wide` and `discriminator = row_key` on one entity: its rows say by a property which part they are, write `discriminator = \"EntityType\"`",
+            "`wide` needs a property that tells the parts apart, and `discriminator = row_key` stores none; write `discriminator = \"EntityType\"`",
         );
     }
     fields(entity, errors);
@@ -62,7 +62,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
         let name = &field.name;
         if let (Storage::Extra, Some(span)) = (&field.storage, field.attr.extra.span()) {
             let message = format!(
-                "`extra` on `{name}` of a `wide` entity: nothing says in which part such a property is. Leave it out: `replace`, `update` and `patch` keep the properties that the struct does not declare"
+                "`extra` is not allowed on `{name}` of a `wide` entity, because undeclared properties have no part number; remove the field: `replace`, `update` and `patch` keep undeclared properties anyway"
             );
             errors.add_at(span, message);
         }
@@ -71,19 +71,19 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             field.encrypt_settings().map(|encrypt_settings| encrypt_settings.hide_none),
         ) {
             let message = format!(
-                "`hide_none` on `{name}` of a `wide` entity: an absent value would be stored in every part, write `encrypt`"
+                "`hide_none` is not allowed on `{name}` of a `wide` entity, because an absent value would be stored in every part; write `encrypt`"
             );
             errors.add_at(span, message);
         }
         if let Some(span) = field.attr.blob.span() {
             let message = format!(
-                "`blob` on `{name}` of a `wide` entity: the outbox knows one row as the owner of a blob. Keep it in an entity of one row with these keys, and write both in one transaction"
+                "`blob` is not allowed on `{name}` of a `wide` entity, because a blob must belong to exactly one row; move it to an entity of one row in the same partition, and write both in one transaction"
             );
             errors.add_at(span, message);
         }
         if field.known_property_names().contains(&PARTS_PROPERTY) && !field.is_name_lost {
             let message = format!(
-                "`{name}` would be the property `{PARTS_PROPERTY}`, which the rows of a `wide` entity have: write `rename = \"..\"`"
+                "the property `{PARTS_PROPERTY}`, which `{name}` would be stored as, is reserved in `wide` entities; write `rename = \"..\"`"
             );
             errors.add_at(field.property_span, message);
         }
@@ -92,7 +92,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
         if !is_stored && field.storage != Storage::Extra && entity.has_only_sound_templates() {
             let message = format!(
-                "`part` on `{name}`, which no part stores: a skipped field is nowhere, and a field of the keys is in the keys of every part"
+                "`part` has no effect on `{name}`: a skipped field is not stored, and a key field is in the keys of every part; remove `part`"
             );
             errors.add_at(span, message);
         }
@@ -106,7 +106,7 @@ fn keys(entity: &Entity, errors: &mut Errors) {
         if key.parts().any(|part| part.form == Form::Hmac) {
             errors.add_at(
                 key.literal.span(),
-                "a `wide` entity has no `{..:hmac}` in its keys: write the plain field, or make the entity one row",
+                "the keys of a `wide` entity cannot contain `{..:hmac}`: use the plain field, or remove `wide`",
             );
         }
     }
@@ -118,7 +118,7 @@ fn parts(entity: &Entity, errors: &mut Errors) {
     let count = entity.wide_part_count();
     if count > MAX_PARTS {
         let message =
-            format!("the entity has {count} parts, a wide entity has at most {MAX_PARTS}");
+            format!("the entity has {count} parts, but a wide entity can have at most {MAX_PARTS}");
         errors.add_at(span, message);
         return;
     }
@@ -134,14 +134,14 @@ fn parts(entity: &Entity, errors: &mut Errors) {
     let empty = (1..=count).find(|part| !filled.contains(part));
     if let Some(part) = empty {
         let message = format!(
-            "part {part} of the entity has no field: number the parts from 1 without a gap, a field without `part` is in part 1"
+            "part {part} of the entity has no field: number the parts from 1 without gaps (fields without `part` are in part 1)"
         );
         let mut later = entity.fields.iter().filter_map(|field| field.attr.part.span());
         errors.add_at(later.next_back().unwrap_or(span), message);
     } else if count < 2 {
         let name = entity.fields.last().map_or_else(|| "field".to_owned(), |f| f.name.clone());
         let message = format!(
-            "a `wide` entity of one part: write `#[table(part = 2)]` on `{name}`, or leave `wide` out"
+            "this `wide` entity has only one part: write `#[table(part = 2)]` on `{name}`, or remove `wide`"
         );
         errors.add_at(span, message);
     }

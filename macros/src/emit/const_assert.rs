@@ -26,11 +26,11 @@ pub(super) fn emit_const_asserts(entity: &Entity) -> TokenStream {
     let has_many =
         |field: &Field| field.storage.has_known_names() && field.known_property_names().len() > 1;
     let hint = match entity.fields.iter().any(has_many) {
-        true => "slots and pieces count too, and more of them need",
-        false => "more of them need",
+        true => "use fewer slots or pieces, or write",
+        false => "write",
     };
     let message = format!(
-        "`{}` has more than 252 properties, the most that a row can have: {hint} `wide`, an entity of several rows",
+        "`{}` has more properties than a row can store (252): {hint} `wide` on the struct to store the entity in several rows",
         crate::names::ident_text(&entity.ident)
     );
     let is_checked = entity.wide.is_none() && !is_surely_narrow(&entity.fields);
@@ -67,7 +67,7 @@ fn assert_part_sizes(entity: &Entity) -> Option<TokenStream> {
     let span = entity.wide?;
     let asserts = (1..=entity.wide_part_count()).map(|part| {
         let message = format!(
-            "part {part} of `{}` has more than 250 properties, the most that a part can have: write a higher `part = n` on some of its fields",
+            "part {part} of `{}` has more properties than a part can store (250): move some of its fields to another part with a higher `part = n`",
             crate::names::ident_text(&entity.ident)
         );
         quote_spanned! { span =>
@@ -97,7 +97,7 @@ pub(super) fn assert_hide_none_is_optional(fields: &[Field]) -> TokenStream {
     let asserts = fields.iter().filter(hides).filter(is_asked).map(|field| {
         let ty = field.series_slot_type().unwrap_or(&field.ty);
         let message = format!(
-            "`hide_none` on `{}`, which is never absent: write `encrypt`, or make it an `Option`",
+            "`hide_none` has no effect on `{}`, which is never absent: write `encrypt`, or make the field an `Option`",
             field.name
         );
         let span = field.attr.encrypt.span().unwrap_or(field.span);
@@ -119,7 +119,7 @@ pub(super) fn assert_defaulted_are_required(fields: &[Field]) -> TokenStream {
         let (name, ty) = (&field.name, &field.ty);
         let path = crate::names::source_text(path);
         let message = format!(
-            "`default = {path}` on `{name}`, an `Option`: `None` is stored as an absent property, which would be read as what `{path}` returns; remove the `Option`, or remove `default`"
+            "`default = {path}` cannot be used on `{name}`, which is an `Option`: `None` is stored as an absent property and would read back as the result of `{path}`; remove `Option` or `default`"
         );
         let is_optional = type_as_trait_item(ty, "Property", "OPTIONAL");
         let span = field.attr.default.span().unwrap_or(field.span);
@@ -136,14 +136,14 @@ fn assert_older_version(entity: &Entity) -> Option<TokenStream> {
     let (name, version) = (entity.entity_type.value(), entity.version);
     let path = crate::names::source_text(older);
     let same = format!(
-        "`{path}` is no version of `{name}`: write `entity_type = \"{name}\"` and the same `discriminator` on it"
+        "`{path}` is not an earlier version of `{name}`: write `entity_type = \"{name}\"` and the same `discriminator` on it"
     );
     let (this, other) = match entity.wide {
         Some(_) => ("wide", "one row"),
         None => ("one row", "wide"),
     };
     let rows = format!(
-        "this version of `{name}` is {this} and `{path}` is {other}: their RowKeys differ, as the parts of a wide entity end in `_01`, `_02`. Give the new shape another `entity_type`, and write the entities anew"
+        "`upgrade_from` cannot change the number of rows: this version of `{name}` is {this} and `{path}` is {other}, so their RowKeys differ (parts of a wide entity end in `_01`, `_02`); give the new shape another `entity_type`, and copy the entities to it"
     );
     let lower = format!("`{path}` is not older than version {version}: give it a lower `version`");
     let entity = runtime_item("TableEntity", older.span());
@@ -164,7 +164,7 @@ fn assert_expires_is_time(entity: &Entity) -> Option<TokenStream> {
     let field = entity.fields.get(expires.field)?;
     let ty = &field.ty;
     let message = format!(
-        "`expires = {0}`, but `{0}` is not stored as a DateTime: make it a time or an `Option` of one",
+        "`expires = {0}` needs a field stored as a DateTime: change the type of `{0}` to a time or an `Option` of a time",
         field.name
     );
     let property = runtime_item("Property", expires.span);
@@ -179,7 +179,7 @@ fn assert_flattened_names(entity: &Entity, field: &Field) -> Option<TokenStream>
     let ty = &field.ty;
     let marker = entity.discriminator_property().unwrap_or_default();
     let message = format!(
-        "a property of field `{}`, whose names begin with \"{prefix}\", has the name of another property: write another `flatten(prefix = \"..\")`",
+        "field `{}` has a property with the name of another property: choose a `flatten(prefix = \"..\")` other than \"{prefix}\"",
         field.name
     );
     let properties = runtime_item("Properties", field.span);
@@ -202,7 +202,7 @@ fn copy_properties(entity: &Entity, family: &RowFamily, marker: usize) -> TokenS
     let columns: Vec<TokenStream> =
         held.filter_map(|(_, field)| field::column_schemas_of_field(field, true)).collect();
     let message = format!(
-        "copies of `{}` have more than 252 properties, the most that an entity can have: leave some out with `except(..)`",
+        "copies of `{}` have more properties than a row can store (252): leave some out with `except(..)`",
         family.name
     );
     quote_spanned! { family.row.literal.span() =>
@@ -225,7 +225,7 @@ fn assert_keys_apart(entity: &Entity) -> TokenStream {
     let asserts = pairs.map(|(earlier, later)| {
         let (first, second) = (family_constant_name(earlier), family_constant_name(later));
         let message = format!(
-            "rows of `{}` (\"{}\") and of `{}` (\"{}\") could have the same key: begin each with a literal of its own",
+            "rows of `{}` (\"{}\") and rows of `{}` (\"{}\") could have the same key: begin each key with a different literal",
             earlier.name, earlier.row.text, later.name, later.row.text
         );
         quote_spanned! { later.row.literal.span() =>
@@ -246,7 +246,7 @@ fn apart_from_parts(entity: &Entity) -> TokenStream {
     let asserts = others.map(|other| {
         let second = family_constant_name(other);
         let message = format!(
-            "rows of a part of the entity and of `{}` (\"{}\") could have the same key: begin each with a literal of its own",
+            "rows of a part of the entity and rows of `{}` (\"{}\") could have the same key: begin each key with a different literal",
             other.name, other.row.text
         );
         quote_spanned! { other.row.literal.span() =>
@@ -300,7 +300,7 @@ fn assert_form_covers_type(
     let key = if in_partition { &family.partition } else { &family.row };
     let ty = &field.ty;
     let message =
-        key.template_error_text(&part.place, "the date form is coarser than the field's type");
+        key.template_error_text(&part.place, "the date form is coarser than the type of the field");
     let date = runtime_item("DatePart", key.literal.span());
     Some(quote_spanned! { key.literal.span() =>
         const _: () = _rt::assert_date_form_resolution(#form, <#ty as #date>::RESOLUTION, #message);

@@ -95,7 +95,7 @@ fn checked_entity(projection: &Projection, of: &Path) -> TokenStream {
     let columns = projection.fields.iter().map(|field| {
         let name = names::ident_text(&field.ident);
         let message = format!(
-            "the entity does not store `{name}` in a property of its own: a projection cannot read a field that is skipped, nor one with `extra`"
+            "a projection cannot read `{name}`, because the entity does not store it in a property of its own: the field has `skip` or `extra`"
         );
         quote_spanned! { field.span =>
             _rt::assert_field_has_column(<__Of as _rt_TableEntity>::SCHEMA, #name, #message);

@@ -57,16 +57,16 @@ fn apart(set: &EntitySet, schemas: &[TokenStream]) -> TokenStream {
     let asserts = pairs.map(|((first, first_schema), (second, second_schema))| {
         let (a, b, span) = (&first.ident, &second.ident, second.ty.span());
         let types = format!(
-            "`{a}` and `{b}` have the same entity type, so that both could claim a row: give one of them another `entity_type`"
+            "`{a}` and `{b}` have the same entity type, so a row could belong to either: give one of them another `entity_type`"
         );
         let keys = format!(
-            "rows of `{a}` and of `{b}` could have the same key, so that both could claim a row: begin their keys with a literal of their own, or write `#[table(allow(same_keys))]` on both and on the set if only primary rows can"
+            "rows of `{a}` and rows of `{b}` could have the same key: begin their keys with different literals, or, if only primary rows can have the same key, write `#[table(allow(same_keys))]` on both types and on the set"
         );
         let copies = format!(
-            "a copy or a part of `{a}` or `{b}` could have the key of a row of the other, which `allow(same_keys)` does not admit: begin its key with a literal of its own"
+            "a copy or a part of `{a}` or `{b}` could have the key of a row of the other type, and `allow(same_keys)` covers primary rows only: begin its key with a different literal"
         );
         let shared = format!(
-            "rows of `{a}` and of `{b}` could have the same key: write `#[table(allow(same_keys))]` on both too, so that their queries ask for the type and their writes look at it"
+            "rows of `{a}` and rows of `{b}` could have the same key: write `#[table(allow(same_keys))]` on both types too, so that their queries and writes check the type"
         );
         let keys_apart = match set.same_keys {
             true => quote_spanned! { span =>

@@ -67,8 +67,9 @@ fn runtime_called(
     let Some(name) = name.and_then(|name| syn::parse_str::<Ident>(name).ok()) else {
         return syn::parse_quote!(::entable);
     };
-    let message =
-        format!("this package calls entable `{name}`: write `#[table(crate = \"{name}\")]`");
+    let message = format!(
+        "this package depends on entable under the name `{name}`: write `#[table(crate = \"{name}\")]`"
+    );
     errors.add_unless_incomplete(input.ident.span(), message);
     syn::parse_quote!(::#name)
 }

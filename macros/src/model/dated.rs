@@ -44,7 +44,7 @@ impl DatedTableName {
                 Some(Self { prefix: prefix.clone(), form, finest, field: part.field })
             }
             _ => {
-                let message = "the name of dated tables is a text and then one date form, which ends it, such as `Logins{at:%Y%m%d}`";
+                let message = "the name of dated tables must be a literal followed by exactly one date form, such as `Logins{at:%Y%m%d}`";
                 let end = key.text.chars().count();
                 errors.add_at(name.span(), key.template_error_text(&(0..end), message));
                 None
@@ -70,7 +70,7 @@ fn date_form(key: &KeyTemplate, part: &TemplatePart) -> Result<(String, Fineness
     match &part.form {
         Form::Date(form, finest) if FORMS.contains(&form.as_str()) => Ok((form.clone(), *finest)),
         _ => {
-            let message = "tables are named by a beginning of `%Y%m%d%H` without text between, such as `{at:%Y%m%d}`";
+            let message = "the date in a table name must be `%Y`, `%Y%m`, `%Y%m%d` or `%Y%m%d%H` without separators, such as `{at:%Y%m%d}`";
             Err(key.template_error_text(&part.place, message))
         }
     }

@@ -67,7 +67,7 @@ fn read_variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Va
         if !matches!(variant.fields, Fields::Unit) {
             errors.add_at(
                 variant.fields.span(),
-                "expected a variant without fields: only its name is stored",
+                "expected a variant without fields: only the name of a variant is stored",
             );
         }
         let attr = VariantAttr::read(&variant.attrs, errors);

@@ -282,13 +282,15 @@ fn has_free_method(
     // method.
     let method = Case::Snake.convert_name(&name);
     let message = if TRAIT_METHODS.contains(&method.as_str()) {
-        format!("an index cannot be named `{name}`: `{method}()` is taken")
+        format!("an index cannot be named `{name}`: the method `{method}()` already exists")
     } else if names::path_method_name(&index.name).is_none() {
         format!(
-            "an index cannot be named `{name}`: no method can be called `{method}()`; begin the name with a word such as `By`"
+            "an index cannot be named `{name}`: `{method}()` is not a valid method name; begin the name with a word such as `By`"
         )
     } else if let Some(first) = methods.insert(method.clone(), name.clone()) {
-        format!("indexes `{first}` and `{name}` both have the path `{method}()`")
+        format!(
+            "indexes `{first}` and `{name}` would both have the method `{method}()`: rename one of them"
+        )
     } else {
         return true;
     };
@@ -306,7 +308,7 @@ fn primary_family(
     let mut key = |name: &str, slot: &OnceSetting<LitStr>, example: &str| {
         if !slot.is_set() {
             let message =
-                format!("an entity needs a `{name}`, write `#[table({name} = \"{example}\")]`");
+                format!("an entity needs a `{name}`; write `#[table({name} = \"{example}\")]`");
             errors.add_unless_incomplete(input.ident.span(), message);
         }
         match slot.get() {
@@ -359,7 +361,7 @@ fn index(
     if !attr.row_key.is_set() {
         let kind = if attr.is_list { "list" } else { "index" };
         let message =
-            format!("`{0}` needs a key, write `{kind}({0}, row_key = \"..\")`", attr.name);
+            format!("`{0}` needs a key; write `{kind}({0}, row_key = \"..\")`", attr.name);
         errors.add_unless_incomplete(attr.name.span(), message);
     }
     let row = match attr.row_key.get() {
@@ -371,7 +373,7 @@ fn index(
     let other_table =
         attr.table.get().filter(|literal| !literal.value().eq_ignore_ascii_case(table));
     if let (true, Some(literal)) = (attr.in_blob.is_set(), attr.table.get()) {
-        let message = "a list in blobs is in no table: leave `table` or `in_blob` out";
+        let message = "a list stored in blobs has no table: remove `table` or `in_blob`";
         errors.add_at(literal.span(), message);
     }
     let lost_partition =
@@ -418,7 +420,7 @@ fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<b
     let (named, wanted) = match (attr.only.get(), attr.except.get()) {
         (Some(_), Some(_)) => {
             let span = attr.except.span().unwrap_or_else(|| attr.name.span());
-            errors.add_at(span, "a copy has `only` some fields or all `except` some, not both: leave `only` or `except` out");
+            errors.add_at(span, "`only` and `except` cannot be combined: remove one of them");
             return vec![true; fields.len()];
         }
         (Some(only), None) => (only, true),
@@ -428,7 +430,7 @@ fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<b
     let mut held = vec![!wanted; fields.len()];
     for (count, name) in named.iter().enumerate() {
         if named.iter().take(count).any(|earlier| earlier == name) {
-            errors.add_at(name.span(), format!("`{name}` is given twice, expected it once"));
+            errors.add_at(name.span(), format!("`{name}` is listed twice; remove one"));
             continue;
         }
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();

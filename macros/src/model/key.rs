@@ -46,7 +46,7 @@ pub(crate) struct KeyTemplate {
 const MAX_KEY_UNITS: usize = 512;
 
 /// The message for a part of variable width that is followed by another part.
-const UNSEPARATED: &str = "a part of variable width needs a literal after it, write one such as `_` here: its end could not be found in the key";
+const UNSEPARATED: &str = "a part of variable width must be followed by a literal, otherwise its end could not be found in the key: write a literal such as `_` here";
 
 /// The kind of a row family's rows: primary rows, index copies or lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +195,7 @@ fn literal_length(segments: &[Segment], faults: &mut Vec<Fault>) {
         units += text.encode_utf16().count();
         if units > MAX_KEY_UNITS {
             let message = format!(
-                "the literals of this key have more than {MAX_KEY_UNITS} characters, the most that a key may have"
+                "the literals of this key have more characters than a key can have ({MAX_KEY_UNITS})"
             );
             faults.push(Fault::new(&(place.start..place.start + 1), message));
             return;

@@ -32,7 +32,8 @@ impl Message {
         let attr = MessageAttr::read(&input.attrs, errors);
         let (yes, no) = (attr.authenticated.get().is_some(), attr.unauthenticated.get().is_some());
         if let (true, Some(span)) = (yes, attr.unauthenticated.span()) {
-            let message = "a message is `authenticated` or `unauthenticated`, and this is both: leave one out";
+            let message =
+                "`authenticated` and `unauthenticated` cannot be combined: remove one of them";
             errors.add_at(span, message);
         }
         refuse_settings_inside(input, errors);
@@ -50,13 +51,13 @@ impl Message {
 
 /// Reports settings on the fields and variants of a message, which serde writes.
 fn refuse_settings_inside(input: &DeriveInput, errors: &mut Errors) {
-    let hint = "serde writes the message, write `#[serde(..)]`";
+    let hint = "serde serializes messages; write `#[serde(..)]`";
     let variants = match &input.data {
         Data::Enum(data) => data.variants.iter().collect(),
         Data::Struct(_) | Data::Union(_) => Vec::new(),
     };
     for variant in &variants {
-        attr::refuse_settings(&variant.attrs, "a message's variant", hint, errors);
+        attr::refuse_settings(&variant.attrs, "a variant of a message", hint, errors);
     }
     let own_fields = match &input.data {
         Data::Struct(data) => Some(&data.fields),
@@ -64,6 +65,6 @@ fn refuse_settings_inside(input: &DeriveInput, errors: &mut Errors) {
     };
     let fields = variants.iter().map(|variant| &variant.fields).chain(own_fields);
     for field in fields.flatten() {
-        attr::refuse_settings(&field.attrs, "a message's field", hint, errors);
+        attr::refuse_settings(&field.attrs, "a field of a message", hint, errors);
     }
 }

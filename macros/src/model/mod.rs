@@ -59,7 +59,7 @@ fn refuse_generics(input: &DeriveInput, derive: &str, errors: &mut Errors) {
         errors.add_at(
             input.generics.params.span(),
             format!(
-                "`{derive}` is for types without parameters: rows hold owned values of known types"
+                "`{derive}` does not support generic types: write a type without parameters that owns its values"
             ),
         );
     }

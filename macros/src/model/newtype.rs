@@ -37,7 +37,7 @@ fn only_field(input: &DeriveInput, errors: &mut Errors) -> Option<(Member, Type)
     let (span, found) = match &input.data {
         Data::Struct(data) => match (data.fields.iter().next(), data.fields.len()) {
             (Some(field), 1) => {
-                let hint = "the key's template says in which form it is written, such as `{id:06}`";
+                let hint = "the key template chooses the form, such as `{id:06}`";
                 attr::refuse_settings(&field.attrs, "the field of a `KeyPart`", hint, errors);
                 let member = match data.fields.members().next()? {
                     Member::Named(name) => Member::Named(names::generated_ident_of(&name)),
@@ -54,7 +54,7 @@ fn only_field(input: &DeriveInput, errors: &mut Errors) -> Option<(Member, Type)
         Data::Enum(data) => (data.enum_token.span, "an enum".to_owned()),
     };
     let message = format!(
-        "a part of a key is one value: expected a struct with one field or an enum without fields, found {found}"
+        "a part of a key must be one value: expected a struct with one field or an enum without fields, found {found}"
     );
     errors.add_at(span, message);
     None

@@ -39,8 +39,8 @@ impl Projection {
         let attr = ProjectionAttr::read(&input.attrs, &input.ident, errors);
         let mut fields = Vec::new();
         for field in named {
-            let hint = "the entity says how it is stored";
-            attr::refuse_settings(&field.attrs, "a projection's field", hint, errors);
+            let hint = "the entity determines how the field is stored";
+            attr::refuse_settings(&field.attrs, "a field of a projection", hint, errors);
             fields.extend(field.ident.map(|ident| ProjectedField {
                 constant: names::column_constant_name(&ident),
                 ty: names::replace_self_type(&field.ty, &input.ident),

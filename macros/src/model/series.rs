@@ -39,21 +39,21 @@ pub(crate) fn type_fault(field: &str, ty: &Type) -> Option<(Span, String)> {
     if let Some(Type::Array(array)) = inner.map(names::ungrouped) {
         let (slot, length) = (names::source_text(&array.elem), names::source_text(&array.len));
         let message = format!(
-            "`{field}` is an `Option` of a series, in which each slot may be absent by itself: write `[Option<{slot}>; {length}]`"
+            "`{field}` is an optional series, but slots can only be absent one by one: write `[Option<{slot}>; {length}]`"
         );
         return Some((ty.span(), message));
     }
     let Type::Array(array) = names::ungrouped(ty) else {
         let found = names::source_text(ty);
         let message =
-            format!("`{field}` is a series, expected an array {example}, found `{found}`");
+            format!("`{field}` is a series: expected an array {example}, found `{found}`");
         return Some((ty.span(), message));
     };
     let message = match literal_number(&array.len) {
-        Some(0) => format!("`{field}` is a series without slots, expected an array {example}"),
+        Some(0) => format!("`{field}` is a series without slots: expected an array {example}"),
         Some(_) => return None,
         None => format!(
-            "the length of a series is a number, by which its properties are named, {example}; found `{}`",
+            "the length of a series must be a literal number, {example}, because it determines the names of the properties; found `{}`",
             names::source_text(&array.len)
         ),
     };

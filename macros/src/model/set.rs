@@ -100,14 +100,12 @@ impl EntitySet {
             } else if other.is_none() {
                 other = Some(member);
             } else {
-                errors.add_at(member.span, "a second `other`, expected one");
+                errors
+                    .add_at(member.span, "a set can have only one `other`, and this is the second");
             }
         }
         if members.is_empty() && !has_refused {
-            errors.add_unless_incomplete(
-                input.ident.span(),
-                "expected a set with members, found none",
-            );
+            errors.add_unless_incomplete(input.ident.span(), "a set needs at least one member");
         }
         Self {
             ident: names::generated_ident_of(&input.ident),
@@ -130,11 +128,11 @@ fn read_variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Mem
             let name = &variant.ident;
             let message = if attr.other.is_set() {
                 format!(
-                    "`other` holds the rows of every other type, found {found}: write `{name}(DynamicEntity)`"
+                    "`other` takes the rows of every other type, so it needs exactly one field, found {found}: write `{name}(DynamicEntity)`"
                 )
             } else {
                 format!(
-                    "a variant holds the entity whose rows it is for, found {found}: write `{name}(Employee)` with the type of the entity"
+                    "a variant needs exactly one field, the entity it holds, found {found}: write `{name}(Employee)` with your entity type"
                 )
             };
             errors.add_unreadable(syn::Error::new(span, message));
@@ -142,7 +140,7 @@ fn read_variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Mem
         let field = match &variant.fields {
             Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),
             Fields::Unit => {
-                wrong(variant.ident.span(), "a variant without a field");
+                wrong(variant.ident.span(), "a unit variant");
                 None
             }
             fields => {

@@ -43,7 +43,9 @@ pub(super) fn fineness_of_form(form: &str) -> Result<Fineness, String> {
                 return Err(why);
             }
             if !c.is_ascii() {
-                return Err(format!("`{c}` in a date form, expected ASCII text between its units"));
+                return Err(format!(
+                    "a date form cannot contain `{c}`: use ASCII text between the units"
+                ));
             }
             continue;
         }
@@ -52,11 +54,15 @@ pub(super) fn fineness_of_form(form: &str) -> Result<Fineness, String> {
             Some((unit, fineness)) if found == format!("%{unit}") => finest = Some(*fineness),
             Some((unit, _)) => {
                 return Err(format!(
-                    "expected `%{unit}`, found `{found}`: a date form that sorts is a beginning of `%Y%m%d%H%M%S%f`, with text between"
+                    "expected `%{unit}`, found `{found}`: to sort by time, a date form must use the units of `%Y%m%d%H%M%S%f` in this order, with any text in between"
                 ));
             }
-            None => return Err(format!("expected no more units, found `{found}`")),
+            None => {
+                return Err(format!(
+                    "`%f` is the last unit of a date form, found `{found}` after it"
+                ));
+            }
         }
     }
-    finest.ok_or_else(|| "expected `%Y`, found no unit".to_owned())
+    finest.ok_or_else(|| "a date form needs units, beginning with `%Y`".to_owned())
 }

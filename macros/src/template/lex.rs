@@ -31,14 +31,17 @@ pub(super) fn lex(text: &str, faults: &mut Vec<Fault>) -> Vec<Token> {
                 if end > text.chars().count() {
                     faults.push(Fault::new(
                         &(at..end - 1),
-                        "`{` without `}`, write `{{` for a brace",
+                        "`{` is never closed; for a literal brace, write `{{`",
                     ));
                 }
                 tokens.push(Token::Braces(inner, at..end));
                 start = end;
             }
             '}' if !doubled => {
-                faults.push(Fault::new(&(at..at + 1), "`}` without `{`, write `}}` for a brace"));
+                faults.push(Fault::new(
+                    &(at..at + 1),
+                    "`}` has no opening brace; for a literal brace, write `}}`",
+                ));
             }
             c => {
                 if let Some(why) = forbidden(c) {

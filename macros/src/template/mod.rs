@@ -74,10 +74,10 @@ impl Fault {
 /// Returns why a literal must not contain the character, or `None` if it may.
 fn forbidden(c: char) -> Option<String> {
     match c {
-        '/' | '\\' | '#' | '?' => Some(format!("the service forbids `{c}` in keys")),
-        '~' => Some("`~` is reserved: keys are escaped with it".to_owned()),
+        '/' | '\\' | '#' | '?' => Some(format!("the service does not allow `{c}` in keys")),
+        '~' => Some("`~` is reserved in keys: the library escapes characters with it".to_owned()),
         c if c.is_control() => Some(format!(
-            "the service forbids control characters such as `{}` in keys",
+            "the service does not allow control characters such as `{}` in keys",
             c.escape_default()
         )),
         _ => None,

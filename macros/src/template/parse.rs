@@ -46,11 +46,11 @@ fn part(inner: &str) -> Result<(String, Form), (Option<String>, String)> {
     };
     let field = field.strip_prefix("r#").unwrap_or(field);
     if field.is_empty() {
-        let message = "expected a field's name between the braces, such as `{id}`";
+        let message = "expected the name of a field between the braces, such as `{id}`";
         return Err((None, message.to_owned()));
     }
     if !field.chars().all(|c| c == '_' || c.is_alphanumeric()) {
-        return Err((None, format!("expected a field's name, found `{field}`")));
+        return Err((None, format!("expected the name of a field, found `{field}`")));
     }
     match form.map_or(Ok(Form::Plain), |spec| self::form(field, spec)) {
         Ok(form) => Ok((field.to_owned(), form)),
@@ -63,7 +63,7 @@ fn form(field: &str, spec: &str) -> Result<Form, String> {
         "desc" => Ok(Form::Descending),
         "lower" => Ok(Form::Lower),
         "hmac" => Ok(Form::Hmac),
-        "" => Err(format!("expected a form after `:`, write `{{{field}}}` for the plain one")),
+        "" => Err(format!("expected a form after `:`; for the default form, write `{{{field}}}`")),
         _ if spec.contains('%') => {
             date::fineness_of_form(spec).map(|finest| Form::Date(spec.to_owned(), finest))
         }
@@ -78,12 +78,12 @@ fn form(field: &str, spec: &str) -> Result<Form, String> {
 fn width(field: &str, spec: &str) -> Result<Form, String> {
     let Some(digits) = spec.strip_prefix('0') else {
         return Err(format!(
-            "a width without a leading zero, write `{{{field}:0{spec}}}`: numbers in keys are zero padded"
+            "a width must begin with a zero, because numbers in keys are padded with zeros; write `{{{field}:0{spec}}}`"
         ));
     };
     match digits.parse() {
         Ok(width) if (1..=MAX_WIDTH).contains(&width) => Ok(Form::Width(width)),
-        _ => Err(format!("expected a width of 1 to {MAX_WIDTH} such as `06`, found `{spec}`")),
+        _ => Err(format!("expected a width from 1 to {MAX_WIDTH}, such as `06`, found `{spec}`")),
     }
 }
 

@@ -32,7 +32,7 @@ impl<T> Debug for JsonCodec<T> {
 /// A type that serde can write and read.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored as JSON",
-    label = "not a serde type",
+    label = "does not implement serde's traits",
     note = "`#[table(json)]` needs `#[derive(serde::Serialize, serde::Deserialize)]` on the type"
 )]
 pub trait JsonField: Serialize + DeserializeOwned {}

@@ -253,7 +253,7 @@ pub fn set_in_patch<E, F>(
 #[diagnostic::on_unimplemented(
     message = "a patch cannot change a field of the key",
     label = "this field is a part of the key",
-    note = "another key is another row: delete the entity and insert it with its new key"
+    note = "to change the key, delete the entity and insert it again under its new key"
 )]
 pub trait KeyFieldPatchInput {}
 
@@ -261,7 +261,7 @@ pub trait KeyFieldPatchInput {}
 #[diagnostic::on_unimplemented(
     message = "a property of type `{Self}` cannot be removed",
     label = "not an `Option`",
-    note = "an entity without it could not be read; make the field an `Option`"
+    note = "an entity without this property could not be read; make the field an `Option`"
 )]
 pub trait Removable {}
 

@@ -32,7 +32,7 @@ const DESCRIBED: usize = 100;
 /// Rows are copied as stored: sealed rows stay sealed, and indexes and lists are copied as rows. Rows of the
 /// outbox are not copied, so by default a copy fails while work is open: run a worker first. Values, lists and
 /// rows in blobs are not copied either: copy them first, with `Client::copy_blobs_to`.
-#[must_use = "nothing is copied before it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct Copy {
     from: Client,
     to: Client,

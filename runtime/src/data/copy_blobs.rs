@@ -29,7 +29,7 @@ const PARTS_IN_FLIGHT: usize = 3;
 /// A copy of all blobs into the blob store of another client, which [`Client::copy_blobs_to`] makes and which
 /// runs when it is awaited.
 #[derive(Debug)]
-#[must_use = "nothing is copied before it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct CopyBlobs {
     from: Client,
     to: Client,

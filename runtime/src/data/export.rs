@@ -35,7 +35,7 @@ use crate::{
 /// equal byte for byte. Rows of the outbox are left out. At most two pages of rows are in memory. If the table
 /// is written during the export, each page is consistent but the whole is not, unless you ask for a
 /// [`snapshot`](Self::snapshot).
-#[must_use = "nothing is read before `to_file` or `write_to`"]
+#[must_use = "does nothing until you call `to_file` or `write_to`"]
 pub struct Export {
     client: Client,
     table: String,

@@ -41,7 +41,7 @@ pub enum ImportMode {
 /// are in key order, like the lines of an export. Rows with equal keys are written in line order. Indexes and
 /// lists are rows too, and come with the table that holds them. Import every table of a type, then run its
 /// `check`.
-#[must_use = "nothing is written before `from_file` or `read_from`"]
+#[must_use = "does nothing until you call `from_file` or `read_from`"]
 pub struct Import<'w> {
     client: Client,
     table: String,

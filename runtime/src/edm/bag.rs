@@ -157,7 +157,7 @@ impl IntoIterator for Bag {
 /// A type that a `#[table(extra)]` field can have. The field receives the row's properties that the
 /// struct does not declare, and writes them back.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot hold extra properties",
+    message = "`{Self}` cannot be used for an `extra` field",
     note = "use `entable::Bag`, `BTreeMap<String, Value>` or `HashMap<String, Value>`"
 )]
 pub trait PropertyBag: Default {

@@ -37,8 +37,8 @@ use crate::error::{Error, ErrorKind};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored as a property",
     label = "not a property type",
-    note = "property types are bool, integers up to 64 bits, f32, f64, String, Vec<u8>, bytes::Bytes, time::OffsetDateTime, time::Date, uuid::Uuid, enums with #[derive(EdmEnum)] and Option of these",
-    note = "write #[table(json)] to store any serde type as text, #[table(flatten)] for a struct with #[derive(Properties)], or implement `entable::EdmValue` for it"
+    note = "a property can be bool, an integer of up to 64 bits, f32, f64, String, Vec<u8>, bytes::Bytes, time::OffsetDateTime, time::Date, uuid::Uuid, an enum with #[derive(EdmEnum)] or an Option of one of these",
+    note = "to store any serde type as text, write #[table(json)]; for a struct with #[derive(Properties)], write #[table(flatten)]; otherwise implement `entable::EdmValue`"
 )]
 pub trait EdmValue: Sized {
     /// The service's type of the property.

@@ -9,9 +9,9 @@ use super::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored as a property",
     label = "not a property type",
-    note = "property types are bool, integers up to 64 bits, f32, f64, String, Vec<u8>, bytes::Bytes, time::OffsetDateTime, time::Date, uuid::Uuid, enums with #[derive(EdmEnum)] and Option of these",
-    note = "write #[table(json)] to store any serde type as text, #[table(flatten)] for a struct with #[derive(Properties)], or implement `entable::EdmValue` for it",
-    note = "a `Blob` needs #[table(blob)], a `Bag` needs #[table(extra)]"
+    note = "a property can be bool, an integer of up to 64 bits, f32, f64, String, Vec<u8>, bytes::Bytes, time::OffsetDateTime, time::Date, uuid::Uuid, an enum with #[derive(EdmEnum)] or an Option of one of these",
+    note = "to store any serde type as text, write #[table(json)]; for a struct with #[derive(Properties)], write #[table(flatten)]; otherwise implement `entable::EdmValue`",
+    note = "write #[table(blob)] on a `Blob`, and #[table(extra)] on a `Bag`"
 )]
 pub trait Property: Sized {
     /// The stored type without `Option`. Filters compare with it, and patches set it.
@@ -91,7 +91,7 @@ impl<T: EdmValue> Property for Option<T> {
 #[diagnostic::on_unimplemented(
     message = "expected a `{T}`, found `{Self}`",
     label = "not a `{T}`",
-    note = "the type of the field decides; convert the value first"
+    note = "the value must have the type of the field: convert it first"
 )]
 pub trait Input<T> {
     /// Converts the argument to a `T`.

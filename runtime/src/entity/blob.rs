@@ -256,9 +256,9 @@ impl fmt::Debug for Blob {
 
 /// A field type that `#[table(blob)]` supports: `Blob` or `Option<Blob>`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be kept in a blob",
+    message = "`{Self}` cannot be stored in a blob",
     label = "expected `Blob` or `Option<Blob>`",
-    note = "`Blob::new(bytes)` makes a `Blob` of bytes"
+    note = "create a `Blob` with `Blob::new(bytes)`"
 )]
 pub trait BlobField: Sized {
     /// Whether the properties may be absent.

@@ -19,9 +19,9 @@ impl<E, F> fmt::Debug for Flattened<E, F> {
 
 /// A field type that flattens struct `A`: `A` itself, or `Option<A>`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not have the columns of `{A}`",
+    message = "`{A}` is not flattened into this column, which holds `{Self}`",
     label = "not a column of `{Self}`",
-    note = "name a column of the struct that is flattened here, as in `Employee::HOME.at(Address::CITY)`"
+    note = "use a column of the flattened struct, as in `Employee::HOME.at(Address::CITY)`"
 )]
 pub trait FlattenedField<A> {}
 impl<A: Properties> FlattenedField<A> for A {}
@@ -53,7 +53,7 @@ impl<E, F> Flattened<E, F> {
 /// A column or a group of columns of a struct that is flattened, as field type `F`, into `E`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a column of the flattened `{F}`",
-    note = "name a column of the struct that is flattened here, as in `Employee::HOME.at(Address::CITY)`"
+    note = "use a column of the flattened struct, as in `Employee::HOME.at(Address::CITY)`"
 )]
 pub trait InnerColumn<E, F> {
     /// The corresponding column of `E`.

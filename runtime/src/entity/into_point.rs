@@ -27,9 +27,9 @@ use crate::edm::InvalidValue;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a path to one row",
-    label = "no path to one row",
-    note = "give every part of the PartitionKey and then of the RowKey, such as `Employee::primary().department(\"Sales\").id(7)`",
-    note = "an entity, stored or not, has a path to its own row: `entity.point()`"
+    label = "not a path to one row",
+    note = "give a value for every part of the PartitionKey and then of the RowKey, such as `Employee::primary().department(\"Sales\").id(7)`",
+    note = "for the row of an entity you already have, write `entity.point()`"
 )]
 pub trait IntoPoint {
     /// The entity that the path leads to.
@@ -85,9 +85,9 @@ impl<E: TableEntity> IntoPoint for &KeyRef<E> {
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a path to one row",
-    label = "no path to one row",
-    note = "give every part of the PartitionKey and then of the RowKey, such as `Employee::primary().department(\"Sales\").id(7)`",
-    note = "an entity, stored or not, has a path to its own row: `entity.point()`"
+    label = "not a path to one row",
+    note = "give a value for every part of the PartitionKey and then of the RowKey, such as `Employee::primary().department(\"Sales\").id(7)`",
+    note = "for the row of an entity you already have, write `entity.point()`"
 )]
 pub trait NotOneRow<T> {
     /// The entity that the path leads to.
@@ -105,7 +105,7 @@ pub enum PathInCompilerMessage {}
 #[diagnostic::on_unimplemented(
     message = "the path ends before `{F}`: add the method for it",
     label = "`{F}` is missing",
-    note = "one row has a value for each part of its keys; `query(..)` takes the path as it is, and reads all its rows"
+    note = "one row needs a value for each part of its keys; to read all rows of the path, use `query(..)`"
 )]
 pub trait EndsAfter<F> {}
 
@@ -114,16 +114,16 @@ pub trait EndsAfter<F> {}
 #[diagnostic::on_unimplemented(
     message = "the path ends before `{F}`: add the method for it",
     label = "`{F}` is missing",
-    note = "a path begins with every part of the PartitionKey, and before it the time of a dated table; only `scan()` reads the whole table"
+    note = "a path needs every part of the PartitionKey, and for a dated table its time first; to read the whole table, use `scan()`"
 )]
 pub trait BeginsWith<F> {}
 
 /// A bound that no type meets, of paths to many rows where one row is needed.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "this path leads to many rows, and one row is needed",
-    label = "leads to many rows",
-    note = "give the value of each key part, such as `.id(7)` in place of `.id_range(..)` or `.id_prefix(..)`; `query(..)` reads many rows"
+    message = "expected a path to one row, found a path to many",
+    label = "many rows",
+    note = "give an exact value for each key part, such as `.id(7)` instead of `.id_range(..)` or `.id_prefix(..)`; to read many rows, use `query(..)`"
 )]
 pub trait LeadsToOneRow {}
 

@@ -30,8 +30,8 @@ pub struct Blind;
 #[diagnostic::on_unimplemented(
     message = "a filter cannot compare this column",
     label = "a `{Self}` column",
-    note = "the service sees only the stored form: JSON text, sealed bytes or a blob's address",
-    note = "compare the field after it was read; `#[table(encrypt, blind)]` lets a filter find equal values of an encrypted field, and `eq` is all that it can do"
+    note = "the service sees only the stored form: JSON text, encrypted bytes or the address of a blob",
+    note = "compare the field after reading it; to find equal values of an encrypted field with `eq`, declare it with `#[table(encrypt, blind)]`"
 )]
 pub trait Comparable<F> {
     /// The type that the field is compared with.
@@ -57,8 +57,8 @@ impl<F: Property> Comparable<F> for Plain {
 #[diagnostic::on_unimplemented(
     message = "a filter cannot compare this column",
     label = "a `{Self}` column",
-    note = "the service sees only the stored form: JSON text, sealed bytes or a blob's address",
-    note = "compare the field after it was read; `#[table(encrypt, blind)]` lets a filter find equal values of an encrypted field, and `eq` is all that it can do"
+    note = "the service sees only the stored form: JSON text, encrypted bytes or the address of a blob",
+    note = "compare the field after reading it; to find equal values of an encrypted field with `eq`, declare it with `#[table(encrypt, blind)]`"
 )]
 pub trait EqComparable<F> {
     /// The type that the field is compared with.

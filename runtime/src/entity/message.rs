@@ -14,7 +14,7 @@ use crate::{
 /// Implemented by `#[derive(Message)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a message",
-    note = "derive `Message` for it, and serde's `Serialize` and `Deserialize`"
+    note = "derive `Message`, and serde's `Serialize` and `Deserialize`"
 )]
 pub trait Message: MessageBody + Send + 'static {
     /// The name in stored messages of this type.

@@ -15,9 +15,9 @@ use crate::{
 /// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. A path builder becomes
 /// a path once it has the PartitionKey.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not address anything yet",
-    label = "not a path yet",
-    note = "give every field of the PartitionKey, such as `Employee::primary().department(\"Sales\")`; `E::scan()` is the only way to a table scan"
+    message = "`{Self}` is not a complete path yet",
+    label = "keys are missing",
+    note = "give a value for every field of the PartitionKey, such as `Employee::primary().department(\"Sales\")`; to scan the whole table, use `E::scan()`"
 )]
 pub trait Path: Sized {
     /// The entity that the path leads to.
@@ -69,7 +69,7 @@ pub trait Path: Sized {
 /// A path builder with any number of values. A builder without values, such as `Employee::by_name()`, can name
 /// an index.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no path builder",
+    message = "`{Self}` is not a path builder",
     note = "write the path without its keys, such as `Employee::by_name()`"
 )]
 pub trait PathBuilder: Clone {
@@ -92,9 +92,9 @@ pub trait PathBuilder: Clone {
 /// that bound names the missing step.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not address anything yet",
-    label = "not a path yet",
-    note = "give every field of the PartitionKey, such as `Employee::primary().department(\"Sales\")`; `E::scan()` is the only way to a table scan"
+    message = "`{Self}` is not a complete path yet",
+    label = "keys are missing",
+    note = "give a value for every field of the PartitionKey, such as `Employee::primary().department(\"Sales\")`; to scan the whole table, use `E::scan()`"
 )]
 pub trait PartitionPathBuilder<T = PathInCompilerMessage>: PathBuilder {
     /// The rows that the path leads to.
@@ -105,9 +105,9 @@ pub trait PartitionPathBuilder<T = PathInCompilerMessage>: PathBuilder {
 /// and its value, because the method could mean either.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "this step could mean the period or the value: the keys hold both",
-    label = "a period or a value",
-    note = "write `at_period(..)` for all rows of the period, such as a day, and `at_exact(..)` for the one value, with the field's name for `at`"
+    message = "this step is ambiguous: the keys contain both the period and the exact value",
+    label = "period or exact value?",
+    note = "for all rows of a period, such as a day, write `at_period(..)`; for one exact value write `at_exact(..)`; replace `at` with the name of the field"
 )]
 pub trait PeriodOrExact {}
 

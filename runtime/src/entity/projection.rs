@@ -37,9 +37,9 @@ impl<C: ReadColumn> ProjectedColumn<'_, C> {
 /// The type of a projection's field. It must be `T`, the type of the entity's field.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "the entity's field is of type `{T}`, found `{Self}`",
+    message = "expected the type of the entity's field, `{T}`, found `{Self}`",
     label = "expected `{T}`",
-    note = "a projection's field has the type that the entity's field has"
+    note = "a field of a projection must have the same type as the field of the entity"
 )]
 pub trait SameType<T> {
     /// Returns the value unchanged. A call compiles only if the two types are equal.

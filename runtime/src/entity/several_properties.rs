@@ -10,9 +10,9 @@ use crate::{
 /// Never implemented: a filter compares a single property, and these columns have several.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "a filter compares one property, and these are several",
-    label = "several properties compare with nothing",
-    note = "compare one slot of a series, as in `Employee::SENT.at(13).ge(5)`; the pieces of a long text compare with nothing"
+    message = "a filter can compare only one property, and this column covers several",
+    label = "covers several properties",
+    note = "for a series, compare one slot, as in `Employee::SENT.at(13).ge(5)`; a split text cannot be compared"
 )]
 pub trait ComparedAsOne {}
 

@@ -62,8 +62,8 @@ impl<E, F, const N: usize> ReadColumn for SplitColumn<E, F, N> {
 /// A type that `#[table(split(n))]` supports: `String`, `Vec<u8>`, or an `Option` of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be split into pieces",
-    label = "not a text and not bytes",
-    note = "`split(n)` takes `String`, `Vec<u8>` or an `Option` of these; any serde type with `#[table(split(n), json)]`"
+    label = "neither text nor bytes",
+    note = "`split(n)` supports `String`, `Vec<u8>` and `Option`s of these; to split any serde type, write `#[table(split(n), json)]`"
 )]
 pub trait SplitValue: Sized {
     /// The type without `Option`.

@@ -17,7 +17,7 @@ use crate::{
 /// A type that a query can return: an entity, a projection, a set, a dynamic entity.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from a row",
-    note = "derive `TableEntity`, `EntitySet` or `Projection` for it, or use `DynamicEntity`"
+    note = "derive `TableEntity`, `EntitySet` or `Projection`, or use `DynamicEntity`"
 )]
 pub trait FromRow: Sized + Send + 'static {
     /// Returns the properties that the type reads from rows of `family`, or `None` for all.

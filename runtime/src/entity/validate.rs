@@ -4,9 +4,9 @@ use crate::error::BoxError;
 
 /// The result of a function from `#[table(validate = path)]`: `Result<(), E>`, where `E` is an error.
 #[diagnostic::on_unimplemented(
-    message = "a `validate` function returns `Result<(), E>`, found `{Self}`",
+    message = "a `validate` function must return `Result<(), E>`, found `{Self}`",
     label = "this function returns `{Self}`",
-    note = "write `fn(&self) -> Result<(), BoxError>`, which returns `Ok(())` for an entity that may be written"
+    note = "declare it as `fn(&self) -> Result<(), BoxError>`, and return `Ok(())` if the entity may be written"
 )]
 pub trait ValidateOutcome {
     /// Boxes the error.

@@ -9,8 +9,8 @@ use crate::{
 
 /// A struct that an older version's struct can be converted to. Implemented for every type with `TryFrom<Old>`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be made of `{Old}`",
-    label = "no conversion from it",
+    message = "`{Old}` cannot be converted to `{Self}`",
+    label = "no conversion from `{Old}`",
     note = "implement `From<{Old}>` for `{Self}`, or `TryFrom<{Old}>` with an error that can be boxed"
 )]
 pub trait UpgradeFrom<Old>: Sized {

@@ -10,9 +10,9 @@ pub trait View: 'static {}
 ///
 /// Use it as a bound in functions that take any path to whole entities: `impl Path<Entity = E, View: FullView>`.
 #[diagnostic::on_unimplemented(
-    message = "this path may lead to partial copies",
-    note = "a function that takes any path to whole entities is written `impl Path<Entity = E, View: FullView>`",
-    note = "a partial copy does not hold every field: use `get_as::<P>` or `select::<P>` with a projection of the fields that it has"
+    message = "this path may return partial copies, which cannot be read as whole entities",
+    note = "to accept any path to whole entities in a function, write `impl Path<Entity = E, View: FullView>`",
+    note = "a partial copy lacks some fields: read it with `get_as::<P>` or `select::<P>` and a projection of the fields it has"
 )]
 pub trait FullView: View {}
 
@@ -25,9 +25,9 @@ impl FullView for PrimaryRow {}
 
 /// A kind of row that verbs write: the entity's own. Copies and lists follow their entity.
 #[diagnostic::on_unimplemented(
-    message = "this verb takes a path to the entity's own row, and this one leads to `{Self}`",
-    label = "a path of an index, not of the entity",
-    note = "write the path of `E::primary()`; copies and lists follow the entity by themselves"
+    message = "expected a path to the primary row of the entity, found a path to `{Self}`",
+    label = "not a path to the primary row",
+    note = "begin the path with `E::primary()`; the library updates copies and lists together with the entity"
 )]
 pub trait WritableView: FullView {}
 
@@ -63,9 +63,9 @@ impl View for ListRows {}
 
 /// Lists, whose keys [`keys`](crate::Table::keys) reads.
 #[diagnostic::on_unimplemented(
-    message = "this path leads to `{Self}`, and the verb reads a list",
-    label = "not a path of a list",
-    note = "a list is declared with `list(ByName, ..)` on the entity, and its path begins with `E::by_name()`"
+    message = "expected a path to a list, found a path to `{Self}`",
+    label = "not a path to a list",
+    note = "declare a list with `list(ByName, ..)` on the entity, and begin its path with `E::by_name()`"
 )]
 pub trait ListView: View {}
 
@@ -73,9 +73,9 @@ impl ListView for ListRows {}
 
 /// A partial copy that contains field `F`, which is a [`FieldNamed`].
 #[diagnostic::on_unimplemented(
-    message = "the copies of `{Self}` do not hold the field `{F}`",
-    label = "`{F}` is not in these copies",
-    note = "the type is called like the entity and its index: add the field to `only(..)` of that index, or read the entity through another path"
+    message = "the copies of `{Self}` do not include the field `{F}`",
+    label = "these copies do not include `{F}`",
+    note = "add the field to `only(..)` of the index, or read the entity through another path"
 )]
 pub trait HoldsField<F> {}
 
@@ -112,7 +112,7 @@ pub struct FieldNamed<
 
 /// A projection whose fields are all in the partial copy `M`.
 #[diagnostic::on_unimplemented(
-    message = "the copies of this index do not hold every field of `{Self}`",
+    message = "the copies of this index do not include every field of `{Self}`",
     note = "add the missing field to `only(..)` of the index, or read the entity through another path"
 )]
 pub trait ProjectionHeldBy<M> {}
@@ -120,7 +120,7 @@ pub trait ProjectionHeldBy<M> {}
 /// A kind of rows that projection `P` can be read from.
 #[diagnostic::on_unimplemented(
     message = "`{P}` cannot be read through this path",
-    note = "a partial copy does not hold every field; a list holds ids"
+    note = "a partial copy lacks some fields, and a list stores only the keys of entities"
 )]
 pub trait ReadableAs<P>: View {}
 

@@ -57,9 +57,9 @@ impl Resolution {
 
 /// A time or date that a date form such as `{field:%Y%m%d}` can write into a key.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no date form",
-    label = "not a time",
-    note = "`{{field:%Y%m%d}}` needs a time::OffsetDateTime or a time::Date"
+    message = "`{Self}` cannot be used with a date form",
+    label = "not a date or time",
+    note = "a date form such as `{{field:%Y%m%d}}` needs a field of type time::OffsetDateTime or time::Date"
 )]
 pub trait DatePart: KeyPart {
     /// How exact the type's values are.

@@ -25,9 +25,9 @@ use crate::edm::{Input, InvalidValue, each_bounded_range};
 /// # Ok::<(), InvalidValue>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a part of a key",
-    label = "not a key type",
-    note = "key types are String, integers, bool, uuid::Uuid, time::OffsetDateTime, time::Date and enums with #[derive(EdmEnum)]; write `#[derive(KeyPart)]` on a struct around one of these"
+    message = "`{Self}` cannot be used in a key",
+    label = "cannot be part of a key",
+    note = "a key can contain String, integers, bool, uuid::Uuid, time::OffsetDateTime, time::Date and enums with #[derive(EdmEnum)]; to use a struct that wraps one of these, write `#[derive(KeyPart)]` on it"
 )]
 pub trait KeyPart: Sized {
     /// Number of characters of the plain form if every value takes equally many, else `None`. A
@@ -54,7 +54,7 @@ pub trait KeyPart: Sized {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be zero padded",
     label = "not an integer",
-    note = "a width such as `{{id:06}}` needs an integer field; write `{{field}}` for the type's own form"
+    note = "a width such as `{{id:06}}` needs an integer field; for other types write `{{field}}`"
 )]
 pub trait FixedWidth: KeyPart {
     /// Appends the decimal digits to `out`, zero padded to `width`.
@@ -75,7 +75,7 @@ pub trait FixedWidth: KeyPart {
 /// A type that a key part can write in descending order, written `{field:desc}`: the largest or
 /// newest value sorts first.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no descending form",
+    message = "`{Self}` cannot be stored in descending order",
     label = "neither an integer nor a time",
     note = "`{{field:desc}}` needs an integer, a time or a date"
 )]
@@ -112,16 +112,16 @@ pub trait TextPart: KeyPart {
 /// A type whose key parts sort in the order of its values, as range queries require. Text does so only as the last part
 /// of a key (`LAST`).
 #[diagnostic::on_unimplemented(
-    message = "the keys of `{Self}` at this position do not sort as its values do",
-    label = "no range over this part",
-    note = "text sorts only as the last part of a key; use an exact value or a prefix"
+    message = "a range over `{Self}` is not possible here: its keys do not sort like its values",
+    label = "this part of the key does not support ranges",
+    note = "text keeps its order only as the last part of a key; use an exact value or a prefix"
 )]
 pub trait Ordered<const LAST: bool>: KeyPart {}
 
 /// An argument that can be the prefix of a text part of type `T`.
 #[diagnostic::on_unimplemented(
-    message = "a `{T}` has no prefixes",
-    label = "only text parts are asked for by prefix",
+    message = "`{T}` does not support prefixes",
+    label = "only text can be matched by prefix",
     note = "use an exact value or a range"
 )]
 pub trait PrefixInput<T> {

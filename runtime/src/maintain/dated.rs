@@ -38,7 +38,7 @@ pub struct Dropped {
 }
 
 /// A creation of dated tables. [`Table::create_between`] returns it, and it runs when it is awaited.
-#[must_use = "nothing is created before it is awaited"]
+#[must_use = "does nothing unless awaited"]
 #[derive(Debug)]
 pub struct CreateTables<E> {
     table: Table<E>,

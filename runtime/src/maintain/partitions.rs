@@ -21,7 +21,7 @@ const DEFAULT_TOP: usize = 10;
 
 /// Scans a table for its largest partitions. [`Client::partition_report`] returns it, and it runs when it is
 /// awaited.
-#[must_use = "nothing is read before it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct PartitionScan {
     client: Client,
     table: String,

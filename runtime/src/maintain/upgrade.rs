@@ -19,7 +19,7 @@ use crate::{
 /// and skipped if it was deleted or upgraded. An entity that cannot be read or converted is in the report, and
 /// the others are still rewritten. You can stop an upgrade at any time and start it again. It no longer finds
 /// entities that were upgraded.
-#[must_use = "nothing is rewritten before it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct Upgrade<E> {
     table: Table<E>,
     bulk: Bulk,

@@ -62,7 +62,7 @@ impl Per {
 
 /// How often something happens: a number and its time, such as `(20, Per::s)`. A pattern says it as `at 20/s`.
 #[diagnostic::on_unimplemented(
-    message = "a rate is a number with a unit",
+    message = "a rate needs a unit",
     label = "this number has no unit: write `at 20/s`, `/min`, `/h` or `/day`"
 )]
 pub trait Rate: rate::Sealed {

@@ -63,7 +63,7 @@ impl<T> Clone for ItemSource<T> {
 /// dynamic tables.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a condition on `{E}`",
-    note = "compare the entity's own columns, as in `Employee::AGE.ge(30)`; untyped filters are for `client.dynamic(..)`"
+    note = "compare columns of the entity, as in `Employee::AGE.ge(30)`; for untyped filters, use `client.dynamic(..)`"
 )]
 pub trait QueryCondition<E> {
     /// Converts the condition into the filter that is sent.

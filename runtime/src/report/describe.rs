@@ -208,17 +208,17 @@ fn fields_of(schema: &'static Schema) -> Vec<FieldModel> {
         if let Some(field) = fields.iter_mut().find(|field| field.name == names.name) {
             field.edm = "Blob".to_owned();
             let bytes = if names.key.is_some() { "encrypted bytes" } else { "bytes" };
-            field.flags.push(format!("{bytes} in a blob; beside it {}", others.join(", ")));
+            field.flags.push(format!("{bytes} in a blob; the row stores {}", others.join(", ")));
         }
     }
     if let Some(dated) = schema.dated
         && let Some(field) = fields.iter_mut().find(|field| field.name == dated.property)
     {
-        field.flags.push("names the table".to_owned());
+        field.flags.push("part of the table name".to_owned());
     }
     for name in schema.expiry_properties() {
         if let Some(field) = fields.iter_mut().find(|field| field.name == name) {
-            field.flags.push("the entity is over then".to_owned());
+            field.flags.push("the entity expires at this time".to_owned());
         }
     }
     fields
@@ -252,7 +252,7 @@ fn push_fields(
                 flags.push(format!("padded to {} bytes", sealed.pad));
             }
             if sealed.hide_none {
-                flags.push("absence hidden".to_owned());
+                flags.push("hides absence".to_owned());
             }
             if let Some(token) = sealed.blind {
                 flags.push(format!("blind token {prefix}{}", token.name));

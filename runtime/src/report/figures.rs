@@ -52,7 +52,7 @@ async fn figures_of(client: &Client, name: &str) -> Result<TableFigures> {
         Ok(partitions) => {
             let note = (!partitions.is_whole).then(|| {
                 format!(
-                    "The table is larger: these are its first {} rows, read with {} requests.",
+                    "The table is larger: the figures cover its first {} rows, read with {} requests.",
                     with_thousands_commas(partitions.rows),
                     partitions.requests
                 )
@@ -94,7 +94,7 @@ async fn figures_of_dated(
     let note = match found.len() {
         1 => format!("There is one table, `{newest}`."),
         tables => format!(
-            "There are {tables} tables, `{oldest}` to `{newest}`. The figures are of `{shown}`."
+            "There are {tables} tables, `{oldest}` to `{newest}`. The figures are for `{shown}`."
         ),
     };
     figures.notes.insert(0, note);

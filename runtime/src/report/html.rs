@@ -106,11 +106,11 @@ fn push_numbers(numbers: &[(String, &str)], out: &mut String) {
 
 fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
     let status = &outbox.status;
-    out.push_str("<section id=\"outbox\">\n<h2>Open work of the outbox</h2>\n");
+    out.push_str("<section id=\"outbox\">\n<h2>Open outbox work</h2>\n");
     if !outbox.is_whole {
         let first = with_thousands_commas(status.partitions);
         out.push_str(&format!(
-            "<p class=\"about\">More partitions have open work: these are the first {first}.</p>\n"
+            "<p class=\"about\">More partitions have open work: the figures cover the first {first}.</p>\n"
         ));
     }
     let numbers = [
@@ -133,7 +133,7 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
         (with_thousands_commas(found.rows), "rows"),
         (format_bytes(found.bytes), "size"),
         (with_thousands_commas(found.partitions), "partitions"),
-        (largest, "in the largest"),
+        (largest, "in the largest partition"),
     ];
     push_numbers(&numbers, out);
     if found.top.is_empty() {
@@ -151,7 +151,7 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
             ),
         ]
     });
-    let heads = ["PartitionKey", "rows", "size", "share of the rows"];
+    let heads = ["PartitionKey", "rows", "size", "share of rows"];
     push_cells("Largest partitions", "largest", &heads, rows, out);
 }
 
@@ -193,9 +193,9 @@ fn push_cells(
 
 fn push_entity(entity: &EntityModel, out: &mut String) {
     let name = escape_markup(&entity.name);
-    let sealed = if entity.is_sealed { ", each row sealed" } else { "" };
+    let sealed = if entity.is_sealed { ", with a seal on each row" } else { "" };
     out.push_str(&format!(
-        "<article id=\"{name}\">\n<h3>{name}</h3>\n<p class=\"about\">Recognised by {}, {}{sealed}.</p>\n",
+        "<article id=\"{name}\">\n<h3>{name}</h3>\n<p class=\"about\">Identified by {}, {}{sealed}.</p>\n",
         escape_markup(&entity.recognised_by),
         escape_markup(&entity.versions)
     ));

@@ -60,7 +60,7 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
         return;
     }
     push_table(
-        &["largest partitions", "rows", "bytes", "share of the rows"],
+        &["largest partitions", "rows", "bytes", "share of rows"],
         found.top.iter().map(|partition| {
             vec![
                 code_markup(&partition.partition_key.escape_debug().to_string()),
@@ -84,9 +84,9 @@ fn code_markup(text: &str) -> String {
 
 fn push_entity(entity: &EntityModel, out: &mut String) {
     out.push_str(&format!("\n### {}\n\n", entity.name));
-    let sealed = if entity.is_sealed { ", each row sealed" } else { "" };
+    let sealed = if entity.is_sealed { ", with a seal on each row" } else { "" };
     out.push_str(&format!(
-        "Recognised by {}, {}{sealed}.\n",
+        "Identified by {}, {}{sealed}.\n",
         entity.recognised_by, entity.versions
     ));
     push_table(

@@ -97,7 +97,7 @@ pub(super) struct RowFamilyModel {
 }
 
 impl RowFamilyModel {
-    /// Returns the kind of the family in words, such as `local index, unique, under a condition`.
+    /// Returns the kind of the family in words, such as `local index, unique, conditional`.
     pub(super) fn kind_words(&self) -> String {
         let kind = match (self.kind, self.place) {
             (RowFamilyKind::Primary, _) => return "primary".to_owned(),
@@ -112,7 +112,7 @@ impl RowFamilyModel {
             }
         };
         let unique = if self.is_unique { ", unique" } else { "" };
-        let conditional = if self.is_conditional { ", under a condition" } else { "" };
+        let conditional = if self.is_conditional { ", conditional" } else { "" };
         [kind, unique, conditional].concat()
     }
 

@@ -187,7 +187,7 @@ fn head_of(rows: &RowFamilyModel, table: Option<&str>, width: f64) -> Lines {
         lines.add_words("b", &format!("Table {table}"), width);
     }
     if rows.kind == RowFamilyKind::Bytes {
-        lines.add_words("s", "Blob, under a new name for each value", width);
+        lines.add_words("s", "Blob, with a new name for each value", width);
         let name = |partition: &str, row: &str| {
             format!("{}/{partition}/{row}/{}/..", rows.table, rows.name)
         };

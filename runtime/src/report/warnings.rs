@@ -43,7 +43,7 @@ pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec
     warnings.extend(size_warning(schema));
     if schema.families.iter().any(|family| family.is_remote) {
         warnings.push(
-            "Rows in other partitions are written after their primary. Run a worker to finish what a writer could not."
+            "Rows in other partitions are written after their primary. Run a worker, which finishes the copies a writer could not write."
                 .to_owned(),
         );
     }
@@ -68,7 +68,7 @@ fn hot_partition(family: &'static RowFamily) -> Option<String> {
         };
     if example.parts.is_empty() {
         return Some(format!(
-            "All {name} are in one partition, `{}`, which takes about 2,000 entities of 1 KiB a second.",
+            "All {name} are in one partition, `{}`, which is limited to about 2,000 entities of 1 KiB per second.",
             example.text
         ));
     }
@@ -130,15 +130,15 @@ fn copied_blob(schema: &Schema, copy: &RowFamily) -> Option<String> {
     let what = match (blobs.as_slice(), split.as_slice()) {
         ([], []) => return None,
         (blobs, []) => {
-            format!("{} and is written again with each change of the bytes", names_of(blobs))
+            format!("{} and is written again whenever the bytes change", names_of(blobs))
         }
         (blobs, split) => format!(
-            "{}, so that each write of the entity sends long values twice",
+            "{}, so each write of the entity sends the long values twice",
             names_of(&[blobs, split].concat())
         ),
     };
     Some(format!(
-        "Index `{}` holds {what}. Leave it out with `except(..)`. `allow(copied_blob)` silences this.",
+        "Index `{}` holds {what}. Exclude it with `except(..)`. `allow(copied_blob)` silences this.",
         copy.name
     ))
 }

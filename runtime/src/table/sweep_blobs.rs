@@ -58,7 +58,7 @@ impl<E: TableEntity> Table<E> {
 
 /// A sweep that has not started. [`Table::sweep_blobs`] returns it.
 #[derive(Debug, Clone)]
-#[must_use = "a sweep runs when it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct SweepBlobs {
     store: Store,
     table: String,

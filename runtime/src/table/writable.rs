@@ -32,7 +32,7 @@ pub struct BulkChange(pub(in crate::table) Change);
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an entity",
     note = "write `#[derive(TableEntity)]` on the struct, or `#[derive(EntitySet)]` on an enum of entities",
-    note = "of a `Stored` entity pass `&*stored`, or use `replace`"
+    note = "to write a `Stored` entity, pass `&*stored` or use `replace`"
 )]
 pub trait Writable {
     /// Returns the table to write to if the caller names none.
@@ -93,7 +93,7 @@ pub trait Deletable {
 /// An entity or a value of a set that can be written back to the row that it was read from.
 #[diagnostic::on_unimplemented(
     message = "a stored `{Self}` cannot be written",
-    note = "entities and sets of entities can; a projection does not hold the whole row"
+    note = "only entities and sets of entities can be written; a projection lacks parts of the row"
 )]
 pub trait Rewritable: Sized {
     /// Returns the table to write to if the caller names none.

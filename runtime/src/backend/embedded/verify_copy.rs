@@ -60,7 +60,7 @@ pub struct VerifyReport {
 }
 
 /// A verification of a copy, from [`Embedded::verify_copy`]. It runs when it is awaited.
-#[must_use = "a verification runs when it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct VerifyCopy<'s> {
     store: &'s Embedded,
     kept_as: Option<PathBuf>,

@@ -9,7 +9,7 @@ use crate::{
 
 /// A struct that is filled by one query of a partition. Implemented by `#[derive(EntitySet)]` on structs.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a struct that folds a partition",
+    message = "`{Self}` cannot be loaded from a partition",
     note = "write `#[derive(EntitySet)]` on a struct with `#[table(one)]`, `#[table(many)]` and `#[table(other)]` fields"
 )]
 pub trait Aggregate: SetMembers {
@@ -62,8 +62,8 @@ impl<M: FromRow> FoldedItem for Stored<M> {
 /// The type of a `#[table(one)]` field: an element, or an `Option` of one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a `#[table(one)]` field",
-    label = "expected an entity or an `Option` of one",
-    note = "write an entity or a projection, `Stored` of one, or an `Option` of these"
+    label = "expected an entity or an `Option` of an entity",
+    note = "use an entity or a projection, optionally in `Stored` or `Option`"
 )]
 pub trait OneField: Sized {
     /// The type that is read from the row.
@@ -104,8 +104,8 @@ impl<T: FoldedItem> OneField for Option<T> {
 /// The type of a `#[table(many)]` field.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a `#[table(many)]` field",
-    label = "expected a `Vec` of an entity",
-    note = "write a `Vec` of an entity or a projection, or of `Stored` of one"
+    label = "expected a `Vec` of entities",
+    note = "use a `Vec` of an entity or projection type, optionally in `Stored`"
 )]
 pub trait ManyField: Sized {
     /// The type that is read from each row.
@@ -117,9 +117,9 @@ pub trait ManyField: Sized {
 
 /// The type of a `#[table(other)]` field.
 #[diagnostic::on_unimplemented(
-    message = "`#[table(other)]` is for rows of every type, expected `Vec<DynamicEntity>`, found `{Self}`",
+    message = "a `#[table(other)]` field takes rows of any type: expected `Vec<DynamicEntity>`, found `{Self}`",
     label = "expected `Vec<DynamicEntity>`",
-    note = "write `Vec<DynamicEntity>`, or `Vec<Stored<DynamicEntity>>` for the rows with their ETags"
+    note = "write `Vec<DynamicEntity>`, or `Vec<Stored<DynamicEntity>>` to also get the ETags"
 )]
 pub trait OtherField {
     /// Converts the rows that do not belong to a member, in key order, to the field's value.

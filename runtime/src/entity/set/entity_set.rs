@@ -51,7 +51,7 @@ pub trait EntitySet: SetMembers + FromRow {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a member of a set",
     label = "neither an entity nor a projection",
-    note = "a member is a struct with `#[derive(TableEntity)]` or `#[derive(Projection)]`"
+    note = "a member must be a struct with `#[derive(TableEntity)]` or `#[derive(Projection)]`"
 )]
 pub trait SetMember: FromRow {
     /// The schema of the entity whose rows it is read from.
@@ -107,7 +107,7 @@ impl<E: TableEntity> SetMember for E {
 
 /// The type that a set's `#[table(other)]` variant can hold: [`DynamicEntity`].
 #[diagnostic::on_unimplemented(
-    message = "`#[table(other)]` is for rows of every type, expected `DynamicEntity`, found `{Self}`",
+    message = "a `#[table(other)]` variant takes rows of any type: expected `DynamicEntity`, found `{Self}`",
     label = "not `DynamicEntity`"
 )]
 pub trait OtherRow: Sized {
@@ -134,8 +134,8 @@ impl OtherRow for DynamicEntity {
 
 /// A set with a variant that holds an `M`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no variant that holds a `{M}`",
-    note = "`narrow` gives one of the set's members"
+    message = "`{Self}` has no variant for `{M}`",
+    note = "`narrow` can only convert to a member of the set"
 )]
 pub trait Variant<M>: EntitySet {
     /// Returns the `M` in the value.

@@ -112,7 +112,7 @@ async fn repair_table<E: TableEntity>(table: &Table<E>, findings: &[Finding]) ->
 }
 
 /// A check that runs when it is awaited. [`repair`](Self::repair) repairs while it checks.
-#[must_use = "a check does nothing until it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct Check<E> {
     table: Table<E>,
     on_progress: Listener<CheckProgress>,

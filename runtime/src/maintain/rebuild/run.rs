@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A rebuild of one index or list, which runs when it is awaited.
-#[must_use = "a rebuild does nothing until it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct Rebuild<E> {
     table: Table<E>,
     family: &'static RowFamily,

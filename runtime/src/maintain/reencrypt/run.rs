@@ -32,7 +32,7 @@ use crate::{
 /// Reads every row of the entity, including copies. Encrypts values that are not encrypted with the key in use,
 /// and merges them under the ETag that was read. If another writer was first, it reads the row and encrypts its
 /// values again. You can stop it at any time and start it again.
-#[must_use = "nothing is sealed before it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct Reencrypt<E> {
     table: Table<E>,
     mode: ReencryptMode,

@@ -24,7 +24,7 @@ use crate::{
 /// transaction deletes up to 100 rows. An entity that another writer changed in between is kept and listed in
 /// the report. An entity that is already gone counts as deleted. You can stop the deletion at any time and run
 /// it again to delete the rest.
-#[must_use = "nothing is deleted before it is awaited"]
+#[must_use = "does nothing unless awaited"]
 pub struct DeleteAll<Q, T> {
     query: Query<Q, Stored<T>>,
     concurrency: usize,
