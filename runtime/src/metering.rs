@@ -189,7 +189,7 @@ pub(crate) fn count_lost_answer_decision(table: &str, decision: &'static str) {
 
 /// Counts a lookup in a cache of the process as a hit or a miss. The metric names no client, since
 /// clients share caches.
-pub(crate) fn count_lookup(cache: &'static str, is_hit: bool) {
+pub(crate) fn count_cache_lookup(cache: &'static str, is_hit: bool) {
     #[cfg(feature = "metrics")]
     metrics::counter!(
         "entable.cache.lookups",

@@ -52,7 +52,7 @@ impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
     ///
     /// Before adding a slot to a map with at least `prune_from` slots, removes every slot that no task holds
     /// and for which `keep` returns `false`. `keep` gets the slot's state and the number of slots in the map.
-    pub(crate) fn slot_of_key(
+    pub(crate) fn flight_slot_of_key(
         &self,
         key: K,
         prune_from: usize,
@@ -128,7 +128,7 @@ mod tests {
         let flights = SingleFlight::<&str, Option<usize>>::default();
         let runs = AtomicUsize::new(0);
         let get = |key| {
-            let slot = flights.slot_of_key(key, 0, |_, _| true);
+            let slot = flights.flight_slot_of_key(key, 0, |_, _| true);
             let runs = &runs;
             async move {
                 let work = async || {
@@ -216,7 +216,7 @@ mod tests {
         let tasks = (0..50).map(|_| {
             let (flights, runs) = (flights.clone(), runs.clone());
             tokio::spawn(async move {
-                let slot = flights.slot_of_key(1, 0, |_, _| true);
+                let slot = flights.flight_slot_of_key(1, 0, |_, _| true);
                 let work = async || {
                     for _ in 0..100 {
                         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -235,11 +235,11 @@ mod tests {
     #[test]
     fn unwanted_slots_go_when_one_is_added_and_held_ones_stay() {
         let flights = SingleFlight::<u8, Option<u8>>::default();
-        let held = flights.slot_of_key(1, 0, |_, _| true);
-        drop(flights.slot_of_key(2, 0, |_, _| true));
-        drop(flights.slot_of_key(3, 3, |_, _| false));
+        let held = flights.flight_slot_of_key(1, 0, |_, _| true);
+        drop(flights.flight_slot_of_key(2, 0, |_, _| true));
+        drop(flights.flight_slot_of_key(3, 3, |_, _| false));
         assert_eq!(flights.lock_slots().len(), 3, "there is room for three");
-        drop(flights.slot_of_key(4, 3, |_, count| count < 3));
+        drop(flights.flight_slot_of_key(4, 3, |_, count| count < 3));
         let mut keys: Vec<u8> = flights.lock_slots().keys().copied().collect();
         keys.sort_unstable();
         assert_eq!(keys, [1, 4]);

@@ -55,7 +55,9 @@ pub(super) fn check_selected_fields(entity: &Entity, errors: &mut Errors) {
                     format!(
                         "`{setting}({text})` refers to a field marked `skip`, which no row stores: remove it from the list"
                     )
-                } else if setting == "except" && family.part_giving(at, &entity.fields).is_some() {
+                } else if setting == "except"
+                    && family.exact_part_of_field(at, &entity.fields).is_some()
+                {
                     format!(
                         "`except({text})` refers to a field in the copy's keys, which the copy always contains: remove it from the list"
                     )

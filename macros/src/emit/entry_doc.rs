@@ -101,7 +101,7 @@ pub(super) fn example_calls(entity: &Entity, family: &RowFamily, given: &[bool])
     if let Some((at, field)) = dated.and_then(|at| Some((at, entity.fields.get(at)?))) {
         if is_given(parts + 1) {
             calls.push_str(&format!(".{}_between(from..until)", field.name));
-        } else if is_given(parts) && family.part_giving(at, &entity.fields).is_none() {
+        } else if is_given(parts) && family.exact_part_of_field(at, &entity.fields).is_none() {
             calls.push_str(&format!(".{0}({0})", field.ident));
             given_first = Some(&field.name);
         }

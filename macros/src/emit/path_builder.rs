@@ -208,8 +208,9 @@ impl<'m> FamilyPathBuilder<'m> {
     /// Returns whether the keys contain the value of the field that determines the table. A path to one row then
     /// needs no other value to find the table. Returns `true` if the entity does not have dated tables.
     fn keys_hold_time(&self) -> bool {
-        self.dated_field()
-            .is_none_or(|(at, _)| self.family.part_giving(at, &self.entity.fields).is_some())
+        self.dated_field().is_none_or(|(at, _)| {
+            self.family.exact_part_of_field(at, &self.entity.fields).is_some()
+        })
     }
 
     /// Returns whether a path builder with the parts in `given` has the methods that choose dated tables, which

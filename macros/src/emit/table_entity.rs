@@ -74,7 +74,7 @@ fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
         (&field.ident, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
     Some(quote! {
         fn home_table(&self) -> _rt_Cow<'static, _rt_str> {
-            _rt::home_table(__SCHEMA, #to_ticks(&self.#ident))
+            _rt::dated_home_table(__SCHEMA, #to_ticks(&self.#ident))
         }
     })
 }

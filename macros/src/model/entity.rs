@@ -170,7 +170,7 @@ impl Entity {
         if is_stored_too || !field.storage.can_be_in_key() {
             return None;
         }
-        family.part_giving(at, &self.fields)
+        family.exact_part_of_field(at, &self.fields)
     }
 
     /// Returns the row families from whose rows an entity can be read: the primary and index copies.
@@ -408,7 +408,7 @@ fn add_key_fields(family: &mut RowFamily, primary: &RowFamily, fields: &[Field])
     let keys = family.parts().chain(primary.parts());
     let in_keys: Vec<usize> = keys.map(|part| part.field).collect();
     for at in in_keys {
-        let given_back = family.part_giving(at, fields).is_some();
+        let given_back = family.exact_part_of_field(at, fields).is_some();
         if let (false, Some(slot)) = (given_back, family.holds.get_mut(at)) {
             *slot = true;
         }

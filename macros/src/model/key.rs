@@ -320,7 +320,11 @@ impl RowFamily {
 
     /// Returns the key part from which the field can be read: `true` for the RowKey or `false` for the
     /// PartitionKey, and the part's index in that key. Returns `None` if no part contains the field's exact value.
-    pub(crate) fn part_giving(&self, field: usize, fields: &[Field]) -> Option<(bool, usize)> {
+    pub(crate) fn exact_part_of_field(
+        &self,
+        field: usize,
+        fields: &[Field],
+    ) -> Option<(bool, usize)> {
         let gives = |part: &TemplatePart| {
             part.field == field
                 && fields.get(field).is_some_and(|field| part.is_read_back_exactly(field))

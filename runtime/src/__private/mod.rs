@@ -57,7 +57,7 @@ pub use crate::{
         dated::DatedTables,
         encode_rows::{EncodeRows, finish_owner_key_writers},
         has_property,
-        home::home_table,
+        home::dated_home_table,
         into_point::{BeginsWith, EndsAfter, LeadsToOneRow, NotOneRow, PathInCompilerMessage},
         names::assert_flattened,
         path::{PartitionPathBuilder, PeriodOrExact},

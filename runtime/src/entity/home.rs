@@ -31,7 +31,7 @@ pub(crate) fn table_of_path(access: &UntypedPath, schema: &Schema) -> Result<Cow
 
 /// Returns the dated table for `time`. Returns the declared name for a time that no table name can represent;
 /// building the entity's row fails for such a time.
-pub fn home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'static, str> {
+pub fn dated_home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'static, str> {
     let name = schema.dated.zip(time.ok()).and_then(|(dated, time)| {
         let name = dated.name_of_period(dated.period_at(time));
         name.ok()

@@ -223,7 +223,7 @@ impl Schema {
                 Some(PrimaryMarking::Marked)
             }
             RowKind::Unmarked
-                if family.row.spell_key_of_others(row.row_key()).is_some()
+                if family.row.template_spelling_of_key(row.row_key()).is_some()
                     && family.partition.matches(row.partition_key()) =>
             {
                 Some(self.type_property().map_or(PrimaryMarking::Marked, PrimaryMarking::Unmarked))

@@ -5,7 +5,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use super::{
     kind::{ErrorKind, Seen},
-    printable::{write_message, write_name, write_source},
+    printable::{write_name, write_printable_message, write_source},
     seal::SealFault,
     service::ServiceCode,
 };
@@ -529,7 +529,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
-        write_message(f, &inner.message)?;
+        write_printable_message(f, &inner.message)?;
         let mut separator = " (";
         let mut name_part = |f: &mut fmt::Formatter<'_>, name: &str, value: &str| {
             write!(f, "{separator}{name} ")?;

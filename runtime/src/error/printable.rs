@@ -17,7 +17,7 @@ pub(crate) fn is_printable(character: char) -> bool {
 
 /// Writes a message of this library. Keeps line breaks. Escapes other characters that are not
 /// printable, because a message may quote texts of others.
-pub(super) fn write_message(f: &mut fmt::Formatter<'_>, message: &str) -> fmt::Result {
+pub(super) fn write_printable_message(f: &mut fmt::Formatter<'_>, message: &str) -> fmt::Result {
     let is_plain = |character| is_printable(character) || character == '\n';
     if message.chars().all(is_plain) {
         return f.write_str(message);
@@ -48,7 +48,7 @@ pub(super) fn write_source(f: &mut fmt::Formatter<'_>, source: &dyn fmt::Display
     }
 }
 
-/// Passes on so many characters of a text.
+/// Writes the first characters of a text, up to a maximum number.
 struct OneLine<'a, 'f> {
     f: &'a mut fmt::Formatter<'f>,
     left: usize,

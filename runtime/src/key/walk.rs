@@ -113,7 +113,7 @@ impl Template {
         not(feature = "legacy-encryption"),
         allow(dead_code, reason = "used by the migration")
     )]
-    pub(crate) fn spell_key_of_others<'k>(&self, key: &'k str) -> Option<Cow<'k, str>> {
+    pub(crate) fn template_spelling_of_key<'k>(&self, key: &'k str) -> Option<Cow<'k, str>> {
         if self.matches(key) {
             return Some(Cow::Borrowed(key));
         }

@@ -3,7 +3,7 @@
 
 use super::{
     blobs,
-    keys::{KeyChange, OldAndNewEntity, primary_rows},
+    keys::{KeyChange, OldAndNewEntity, primary_layout},
     needs::{EntityTypeChanges, LayoutChange, REENCRYPT, RequiredWork, UPGRADE},
     properties, rows, series,
     shape::EntityShape,
@@ -153,7 +153,7 @@ fn report_raised_version(
     let versions = OldAndNewEntity { old: was, new: is };
     // Reads of the new version look for rows of the earlier one in its own table.
     tables::compare_tables(versions, changes);
-    if let (Some(old), Some(new)) = (primary_rows(was), primary_rows(is))
+    if let (Some(old), Some(new)) = (primary_layout(was), primary_layout(is))
         && versions.compare_key_templates(&old.partition, &new.partition) == KeyChange::Other
     {
         return changes.push(

@@ -7,7 +7,7 @@ use super::{
 use crate::key::FamilyKind;
 
 /// Returns the layout of the primaries of a type's version, or `None` if it has no such family.
-pub(super) fn primary_rows(entity: &EntityShape) -> Option<&RowsShape> {
+pub(super) fn primary_layout(entity: &EntityShape) -> Option<&RowsShape> {
     entity.rows.iter().find(|rows| rows.kind == FamilyKind::Primary)
 }
 
@@ -82,7 +82,7 @@ impl OldAndNewEntity<'_> {
 
     /// Returns whether the keys of stored primaries differ from those that the code writes.
     pub(super) fn has_other_primary_keys(self) -> bool {
-        match (primary_rows(self.old), primary_rows(self.new)) {
+        match (primary_layout(self.old), primary_layout(self.new)) {
             (Some(old), Some(new)) => !self.has_equal_or_renamed_keys(old, new),
             _ => false,
         }
@@ -91,7 +91,7 @@ impl OldAndNewEntity<'_> {
     /// Returns whether the primary's keys held this field, and hold it no longer.
     pub(super) fn is_key_field_that_moved(self, name: &str) -> bool {
         let holds = |entity: &EntityShape| {
-            primary_rows(entity).is_some_and(|rows| {
+            primary_layout(entity).is_some_and(|rows| {
                 let keys = [&rows.partition, &rows.row];
                 keys.into_iter().any(|key| key.parts().any(|(field, _)| field == name))
             })

@@ -2,7 +2,7 @@
 //! code, and notes which work each change needs.
 
 use super::{
-    keys::{KeyChange, OldAndNewEntity, primary_rows},
+    keys::{KeyChange, OldAndNewEntity, primary_layout},
     needs::{EntityTypeChanges, RequiredWork, UPGRADE},
     shape::{EntityShape, RowsShape, TemplatePiece, split_template},
 };
@@ -10,7 +10,7 @@ use crate::key::FamilyKind;
 
 pub(super) fn compare_rows(versions: OldAndNewEntity<'_>, changes: &mut EntityTypeChanges) {
     let OldAndNewEntity { old, new } = versions;
-    if let (Some(was), Some(is)) = (primary_rows(old), primary_rows(new)) {
+    if let (Some(was), Some(is)) = (primary_layout(old), primary_layout(new)) {
         compare_primary(versions, was, is, changes);
     }
     let is_of =

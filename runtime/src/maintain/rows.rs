@@ -29,7 +29,7 @@ pub(crate) async fn decrypt_rows<E: TableEntity>(
     let stored = rows.clone();
     let rows = rows.into_iter().map(Ok).collect();
     let read_as = ReadAs::Typed(E::SCHEMA);
-    let opened = table.client.store().sealing.open_rows(at_table, rows, read_as, None).await;
+    let opened = table.client.store().sealing.unseal_rows(at_table, rows, read_as, None).await;
     let both = opened.into_iter().zip(stored);
     both.map(|(opened, stored)| match opened {
         // Returned as stored: it differs from what its primary derives and can be repaired.

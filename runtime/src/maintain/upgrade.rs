@@ -50,7 +50,7 @@ impl<E: TableEntity> Table<E> {
     pub fn upgrade_all(&self) -> Upgrade<E> {
         let query = self
             .query(E::scan())
-            .edit_request(crate::query::request::Request::select_older_versions);
+            .edit_request(crate::query::request::Request::restrict_to_older_versions);
         Upgrade { table: self.clone(), bulk: self.bulk(), query }
     }
 }

@@ -110,7 +110,7 @@ impl SharedBlockingClaim {
     }
 
     /// Returns the id of the claim that blocked the last attempt.
-    pub(crate) fn claim_id(&self) -> Option<String> {
+    pub(crate) fn blocking_claim_id(&self) -> Option<String> {
         self.lock_claim().as_deref().map(|(claim, _)| claim.id.clone())
     }
 

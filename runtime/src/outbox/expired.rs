@@ -179,7 +179,7 @@ pub(crate) async fn read_with_expired_flag(
     let Some(row) = page.rows.into_iter().next().transpose()? else { return Ok(None) };
     let is_expired = is_expired(schema, &row, page.date);
     let opened =
-        outbox.store.sealing.open_one_row(table, row.clone(), ReadAs::Typed(schema), None).await;
+        outbox.store.sealing.unseal_one_row(table, row.clone(), ReadAs::Typed(schema), None).await;
     Ok(Some(match opened {
         Ok(row) => RowWithExpiredFlag { row, is_expired },
         // Keep a row that cannot be decrypted, whose expiry cannot be trusted.

@@ -147,7 +147,7 @@ async fn read_empty_marker_page(outbox: &Outbox) -> Result<Rows> {
 /// Inserts a marker, unless this client knows that it exists.
 async fn write_marker(outbox: &Outbox, marker: ExpiryMarker) -> Result<()> {
     let insert = marker.insert_operation(outbox.store.names())?;
-    let slot = outbox.expiry.slot_of_marker(marker);
+    let slot = outbox.expiry.flight_slot_of_marker(marker);
     let find = |is_written: &bool| is_written.then_some(Ok(()));
     slot.find_or_run(find, async || {
         let mut attempt = 1;

@@ -23,7 +23,7 @@ pub(crate) struct ExpiryMarkers {
 impl ExpiryMarkers {
     /// Returns the cached state of a marker: `true` once the marker is known to exist. At 65,536 markers, the client
     /// forgets all markers that no task uses. A forgotten marker is inserted again.
-    pub(crate) fn slot_of_marker(&self, marker: ExpiryMarker) -> Arc<FlightSlot<bool>> {
-        self.written.slot_of_key(marker, MAX_KNOWN_MARKERS, |_, _| false)
+    pub(crate) fn flight_slot_of_marker(&self, marker: ExpiryMarker) -> Arc<FlightSlot<bool>> {
+        self.written.flight_slot_of_key(marker, MAX_KNOWN_MARKERS, |_, _| false)
     }
 }

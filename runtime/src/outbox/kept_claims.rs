@@ -48,7 +48,7 @@ impl KeptClaims {
     /// Records the failure of a commit. The next commit does not wait for the claim that blocked it until the end.
     pub(crate) fn note_failure(&self, error: &Error, in_the_way: &SharedBlockingClaim) {
         if error.is_contended()
-            && let Some(id) = in_the_way.claim_id()
+            && let Some(id) = in_the_way.blocking_claim_id()
         {
             self.outlasting.add_claim(id);
         }

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     plan::outbox::{CopyAddress, id_of_reserving_claim, owner_of_copy, previous_owner},
     row::Row,
-    store::derive::{ClaimState, OwnerHoldsKey, find_owner_holding_key, read_claim},
+    store::derive::{ClaimState, OwnerDerivesKey, find_owner_holding_key, read_claim},
 };
 
 /// The action for a row that occupies a wanted key.
@@ -98,8 +98,8 @@ impl OccupiedKey<'_> {
         match find_owner_holding_key(&self.outbox.store, named, self.kinds.schema, self.address)
             .await
         {
-            Ok(OwnerHoldsKey::Holds(held)) => Ok(Some(held.primary)),
-            Ok(OwnerHoldsKey::Nobody) => Ok(None),
+            Ok(OwnerDerivesKey::Holds(held)) => Ok(Some(held.primary)),
+            Ok(OwnerDerivesKey::Nobody) => Ok(None),
             // Deleting its copy could give the key to two entities.
             Err(error) if error.is_decode() || error.is_unrecognized_entity() => {
                 Ok(Some(named.to_owned()))

@@ -32,7 +32,7 @@ pub(crate) async fn ensure_registered_fence(
     table: &str,
     partition_key: &str,
 ) -> Result<Fence> {
-    let slot = outbox.registrations.slot_of_partition(
+    let slot = outbox.registrations.flight_slot_of_partition(
         table,
         partition_key,
         outbox.options.close_idle_after,
@@ -51,8 +51,11 @@ pub(crate) async fn ensure_registered_fence(
 pub(crate) async fn register_partitions(outbox: &Outbox, partitions: Vec<(String, String)>) {
     let mut slots = Vec::new();
     for (table, key) in partitions {
-        let slot =
-            outbox.registrations.slot_of_partition(&table, &key, outbox.options.close_idle_after);
+        let slot = outbox.registrations.flight_slot_of_partition(
+            &table,
+            &key,
+            outbox.options.close_idle_after,
+        );
         let is_complete = slot.lock_state().complete_fence().is_some();
         if !is_complete {
             slots.push((table, key, slot));

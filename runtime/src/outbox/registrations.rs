@@ -67,7 +67,7 @@ impl Registrations {
 
     /// Returns the slot of a partition, which contains the partition's registration and a lock. When there are many
     /// slots, forgets those that were not used for `lease`.
-    pub(crate) fn slot_of_partition(
+    pub(crate) fn flight_slot_of_partition(
         &self,
         table: &str,
         partition_key: &str,
@@ -78,7 +78,7 @@ impl Registrations {
         let is_in_use = |registration: &Registration, _| {
             registration.last_used.is_some_and(|used| now.duration_since(used) < lease)
         };
-        let slot = self.slots.slot_of_key(
+        let slot = self.slots.flight_slot_of_key(
             self.cache_key(table, partition_key),
             MAX_IDLE_REGISTRATIONS + 1,
             is_in_use,

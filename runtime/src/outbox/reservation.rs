@@ -15,7 +15,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{OwnerHoldsKey, find_owner_holding_key},
+        derive::{OwnerDerivesKey, find_owner_holding_key},
     },
 };
 
@@ -92,10 +92,10 @@ async fn restored_copy(
     let holders = outbox.guards.value_if_guarded(Guard::ReleaseRestores, holders);
     for holder in holders.iter().flatten().map(RowAddress::as_row_at) {
         match find_owner_holding_key(&outbox.store, holder, kinds.schema, &key.address).await? {
-            OwnerHoldsKey::Holds(copy) => {
+            OwnerDerivesKey::Holds(copy) => {
                 return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
             }
-            OwnerHoldsKey::Nobody => {}
+            OwnerDerivesKey::Nobody => {}
         }
     }
     Ok((kinds, Operation::delete(found.partition_key(), found.row_key(), seen)?))

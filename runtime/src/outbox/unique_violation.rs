@@ -92,8 +92,12 @@ impl OccupiedLocalCopy<'_> {
         let Some(row) = outbox.store.read_row(at).await? else { return Ok(None) };
         let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
         // A row that cannot be decrypted still occupies the key.
-        let opened =
-            outbox.store.sealing.open_one_row(self.table, row.clone(), ReadAs::Typed(schema), None);
+        let opened = outbox.store.sealing.unseal_one_row(
+            self.table,
+            row.clone(),
+            ReadAs::Typed(schema),
+            None,
+        );
         Ok(Some(opened.await.unwrap_or(row)))
     }
 

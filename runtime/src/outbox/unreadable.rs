@@ -45,7 +45,7 @@ async fn is_own_local_copy(
     let at = outbox.store.names().row_at(table, partition_key, row_key);
     let Some(found) = outbox.store.read_row(at).await? else { return Ok(false) };
     let read_as = ReadAs::Typed(schema);
-    let opened = outbox.store.sealing.open_one_row(table, found.clone(), read_as, None).await;
+    let opened = outbox.store.sealing.unseal_one_row(table, found.clone(), read_as, None).await;
     let found = opened.unwrap_or(found);
     let kind = schema.row_kind_among_families(&found, |family| family.name == copy.family.name)?;
     let RowKind::Copy(family, RowVersion::Known(writer)) = kind else { return Ok(false) };

@@ -82,7 +82,7 @@ impl BulkWork {
         }
     }
 
-    /// Returns the requests of a load of so many entities, spread evenly over so many partitions.
+    /// Returns the requests of a load of `entities` entities, spread evenly over `partitions` partitions.
     pub(super) fn requests(&self, entities: u64, partitions: u64) -> Requests {
         let groups = self.groups(entities, partitions);
         let insert = &self.insert;
@@ -113,7 +113,7 @@ impl BulkWork {
     fn round_trips(&self, groups: Groups) -> u64 {
         let of = |entities: u64| {
             let entities = usize::try_from(entities).unwrap_or(usize::MAX);
-            number(self.insert.stages.of_entities(entities).round_trips() + 1)
+            number(self.insert.stages.for_equal_writes(entities).round_trips() + 1)
         };
         let (of_full, of_rest) = (of(groups.largest), of(groups.largest_rest));
         let at_once = number(CONCURRENCY);

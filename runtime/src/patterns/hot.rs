@@ -43,14 +43,14 @@ impl HotPartition {
     }
 }
 
-/// The load of the partition that gets the most of it.
+/// The load of the hottest partition of a row family.
 #[derive(Debug, Default)]
-pub(super) struct PartitionLoad {
+pub(super) struct HottestPartitionLoad {
     pub(super) reads: f64,
     pub(super) writes: f64,
 }
 
-impl PartitionLoad {
+impl HottestPartitionLoad {
     pub(super) fn total(&self) -> f64 {
         self.reads + self.writes
     }
@@ -59,8 +59,8 @@ impl PartitionLoad {
 impl Plan {
     /// Returns the load of the hottest partition of each row family: the sum of what the patterns ask of it,
     /// each spread evenly over the partitions that the pattern names.
-    pub(super) fn partition_loads(&self) -> BTreeMap<&PartitionUse, PartitionLoad> {
-        let mut loads: BTreeMap<&PartitionUse, PartitionLoad> = BTreeMap::new();
+    pub(super) fn partition_loads(&self) -> BTreeMap<&PartitionUse, HottestPartitionLoad> {
+        let mut loads: BTreeMap<&PartitionUse, HottestPartitionLoad> = BTreeMap::new();
         for call in &self.calls {
             for step in &call.steps {
                 let Some(partition) = &step.partition else { continue };
@@ -122,7 +122,7 @@ const fn partitions_for(times_target: f64) -> u64 {
     times_target.ceil() as u64
 }
 
-fn cure_of(partition: &PartitionUse, load: &PartitionLoad) -> String {
+fn cure_of(partition: &PartitionUse, load: &HottestPartitionLoad) -> String {
     match partition.shape {
         PartitionShape::Constant => {
             "all rows share one PartitionKey: begin it with a bucket, such as `{id:bucket(16)}`, or with \

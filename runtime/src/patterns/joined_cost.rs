@@ -3,7 +3,7 @@
 use super::{stages::Stages, write_cost::CostModel};
 
 impl CostModel {
-    /// Returns the cost of one transaction with these writes and so many messages. Each write has lists and remote
+    /// Returns the cost of one transaction with these writes and `messages` messages. Each write has lists and remote
     /// rows of its own; fence and claim are written once.
     pub(super) fn of_transaction(writes: &[Self], messages: usize) -> Self {
         let sum = |of: fn(&Self) -> usize| writes.iter().map(of).sum::<usize>();

@@ -135,14 +135,14 @@ impl Plan {
         }
     }
 
-    /// Adds the storage of so many entities of a type, with all of their copies. Sizes follow from the
+    /// Adds the storage of `entities` entities of a type, with all of their copies. Sizes follow from the
     /// declaration, with 32 characters for each text.
     #[must_use]
     pub fn storing<E: TableEntity>(self, entities: u64) -> Self {
         self.add_type::<E>(entities, None)
     }
 
-    /// Adds the storage of so many entities of a type, with all of their copies. A primary has so many bytes,
+    /// Adds the storage of `entities` entities of a type, with all of their copies. A primary has so many bytes,
     /// and copies as many for the properties that they hold.
     #[must_use]
     pub fn storing_bytes<E: TableEntity>(self, entities: u64, bytes: u64) -> Self {
@@ -162,7 +162,7 @@ impl Plan {
         self
     }
 
-    /// Adds the storage of so many entities of a type, with all of their copies, if each row has the mean size of a
+    /// Adds the storage of `entities` entities of a type, with all of their copies, if each row has the mean size of a
     /// row in `report`, which [`Client::partition_report`](crate::Client::partition_report) measured. Ten thousand
     /// entities in a store say what a billion of them take.
     ///
@@ -223,7 +223,7 @@ impl Plan {
         self
     }
 
-    /// Returns the plan under so many times the load.
+    /// Returns the plan with `factor` times the load.
     #[must_use]
     pub fn times(&self, factor: f64) -> Self {
         let mut plan = self.clone();
@@ -236,14 +236,13 @@ impl Plan {
         self.calls.iter().map(PlannedCall::requests_per_second).sum()
     }
 
-    /// Returns the load as a share of what the service says that an account takes,
-    /// [`ACCOUNT_REQUESTS_PER_SECOND`].
+    /// Returns the load as a share of the documented limit of an account, [`ACCOUNT_REQUESTS_PER_SECOND`].
     pub fn account_share(&self) -> f64 {
         self.requests_per_second() / f64::from(ACCOUNT_REQUESTS_PER_SECOND)
     }
 
-    /// Returns how many times the load may grow until the account or a partition has as much of it as the service
-    /// says that it takes. It is below 1 if the load is too much already, and infinite without a load.
+    /// Returns how many times the load may grow before the account or a partition reaches its documented
+    /// limit. The result is below 1 if the load already exceeds a limit, and infinite without a load.
     ///
     /// ```
     /// # use entable::prelude::*;

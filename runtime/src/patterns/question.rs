@@ -157,7 +157,7 @@ pub(crate) struct Requests {
     pub(super) writes: u64,
     /// Entity group transactions.
     pub(super) transactions: u64,
-    /// Writes that follow after the answer.
+    /// The writes that the library sends after it has answered the call.
     pub(super) after: u64,
     /// Requests to the blob store.
     pub(crate) blobs: u64,
@@ -252,7 +252,7 @@ impl Question {
         Self { verb: "bulk insert_all", work, write: None, ..insert }
     }
 
-    /// Returns the question that makes the writes in one transaction, with so many messages.
+    /// Returns the question that makes the writes in one transaction, with `messages` messages.
     pub(super) fn of_transaction(writes: &[EntityWrite], messages: usize) -> Self {
         let single: Vec<Self> = writes.iter().copied().map(Self::of_write).collect();
         let costs: Vec<CostModel> =

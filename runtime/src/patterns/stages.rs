@@ -41,8 +41,8 @@ impl Stages {
         }
     }
 
-    /// Returns the stages of so many equal writes that are committed together.
-    pub(super) const fn of_entities(self, entities: usize) -> Self {
+    /// Returns the stages of `entities` equal writes in one transaction.
+    pub(super) const fn for_equal_writes(self, entities: usize) -> Self {
         Self {
             remote_lists: self.remote_lists.saturating_mul(entities),
             remote_copies: self.remote_copies.saturating_mul(entities),

@@ -235,7 +235,7 @@ impl Request {
     /// Returns whether the filter alone selects the rows of the queried type: it compares the type, and the type
     /// has a single version. The type property then need not be read. Expired rows, reserved copies and rows that
     /// do not match an encrypted condition are dropped elsewhere.
-    pub(crate) fn is_type_decided(&self, parts: ItemRows) -> bool {
+    pub(crate) fn filter_alone_selects_type(&self, parts: ItemRows) -> bool {
         let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
         is_only_version && self.type_condition(parts).is_some()
     }

@@ -9,7 +9,7 @@ use crate::{
     plan::outbox::{CopyAddress, id_of_reserving_claim, owner_of_copy, previous_owner},
     row::Row,
     store::{
-        derive::{OwnerHoldsKey, find_owner_holding_key},
+        derive::{OwnerDerivesKey, find_owner_holding_key},
         rows::Store,
         sealing::open::ReadAs,
     },
@@ -34,7 +34,7 @@ async fn find_held_copy(
     for place in owner.into_iter().chain(previous_owner(names, &row)?) {
         // A missing owner table means there is no row to show. Only a writer that takes the key
         // distinguishes this from a key without an owner.
-        if let OwnerHoldsKey::Holds(held) =
+        if let OwnerDerivesKey::Holds(held) =
             find_owner_holding_key(store, place.as_row_at(), schema, &name).await?
         {
             // Use the ETag of the row that was read, under which a writer may change it.
@@ -51,7 +51,7 @@ async fn find_held_copy(
 impl ReadPlan {
     /// Replaces reserved rows by the copies that their primaries currently derive. Drops rows whose key no
     /// entity derives. Costs one read for each reserved row, and nothing for other rows.
-    pub(super) async fn replace_reserved_rows(
+    pub(super) async fn resolve_reserved_rows(
         &self,
         store: &Store,
         table: &str,

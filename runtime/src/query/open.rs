@@ -71,10 +71,10 @@ impl ReadPlan {
         let (stages, columns) = (self.open_stages, self.columns.as_deref());
         let mut found = rows.len();
         if stages.contain(OpenStages::OPEN) {
-            rows = store.sealing.open_rows(table, rows, self.kinds, columns).await;
+            rows = store.sealing.unseal_rows(table, rows, self.kinds, columns).await;
         }
         if stages.contain(OpenStages::CONFIRM) {
-            rows = self.replace_reserved_rows(store, table, rows).await;
+            rows = self.resolve_reserved_rows(store, table, rows).await;
         }
         let mut is_mixed = rows.len() < found;
         if stages.contain(OpenStages::JOIN) {
@@ -116,7 +116,7 @@ impl ReadPlan {
         match self.parts {
             ItemRows::Single => Ok(rows),
             ItemRows::OfType(schema, WidePartsRead::All) => {
-                store.join_page(table, schema, rows).await
+                store.join_parts_of_page(table, schema, rows).await
             }
             ItemRows::OfType(schema, WidePartsRead::One(part)) => {
                 let whole = |row| wide::part_as_entity_row(schema, row, part);
@@ -124,7 +124,7 @@ impl ReadPlan {
             }
             ItemRows::OfMembers(members) => {
                 for schema in members.schemas().iter().filter(|schema| schema.is_wide()) {
-                    rows = store.join_page(table, schema, rows).await?;
+                    rows = store.join_parts_of_page(table, schema, rows).await?;
                 }
                 Ok(rows)
             }

@@ -144,7 +144,7 @@ impl ReadPlan {
         let is_wide = needs.contain(Needs::PARTS) && family.is_primary();
         // The parts of a wide entity are opened and joined where they are read.
         let open_stages = OpenStages::NONE
-            .and_if(store.sealing.opens_rows(needs) && !is_wide, OpenStages::OPEN)
+            .and_if(store.sealing.unseals_rows(needs) && !is_wide, OpenStages::OPEN)
             .and_if(may_be_reserved(family), OpenStages::CONFIRM)
             .and_if(needs.contain(Needs::EXPIRY), OpenStages::EXPIRE)
             .and_if(access.needs_key_tokens(), OpenStages::HIDE);
@@ -168,7 +168,7 @@ impl ReadPlan {
         let is_wide = needs.contain(Needs::PARTS);
         // Copies are never items here, so none is confirmed. Parts are opened where they are read.
         let open_stages = OpenStages::NONE
-            .and_if(store.sealing.opens_rows(needs) && !is_wide, OpenStages::OPEN)
+            .and_if(store.sealing.unseals_rows(needs) && !is_wide, OpenStages::OPEN)
             .and_if(needs.contain(Needs::EXPIRY), OpenStages::EXPIRE);
         Self {
             access,

@@ -27,7 +27,7 @@ pub(crate) struct QueryPlan {
     /// nothing.
     pub(crate) finds_nothing: bool,
     /// Whether the filter alone selects the rows of the queried type.
-    is_type_decided: bool,
+    filter_alone_selects_type: bool,
     /// Distinguishes the query from others that send an equal filter.
     unsent: String,
     fingerprint: OnceLock<u64>,
@@ -57,9 +57,16 @@ impl Request {
             let listed = tables.list_existing(&self.store, self.allows_many_tables).await;
             listed.map_err(|error| error.in_table(&self.table))?;
         }
-        let is_type_decided = self.is_type_decided(read.parts);
+        let filter_alone_selects_type = self.filter_alone_selects_type(read.parts);
         let fingerprint = OnceLock::new();
-        Ok(QueryPlan { request: self, read, finds_nothing, is_type_decided, unsent, fingerprint })
+        Ok(QueryPlan {
+            request: self,
+            read,
+            finds_nothing,
+            filter_alone_selects_type,
+            unsent,
+            fingerprint,
+        })
     }
 
     async fn plan_read(&self) -> Result<PlannedRead> {
@@ -117,7 +124,7 @@ impl Request {
             (None, None) => false,
         };
         OpenStages::NONE
-            .and_if(self.store.sealing.opens_rows(self.needs), OpenStages::OPEN)
+            .and_if(self.store.sealing.unseals_rows(self.needs), OpenStages::OPEN)
             .and_if(may_be_reserved, OpenStages::CONFIRM)
             .and_if(!matches!(parts, ItemRows::Single), OpenStages::JOIN)
             .and_if(self.needs.contain(Needs::EXPIRY) && !self.with_expired, OpenStages::EXPIRE)
@@ -152,7 +159,7 @@ impl QueryPlan {
     /// Fails as [`Request::is_row_an_item`] does.
     pub(crate) fn is_row_an_item(&self, row: &Row) -> Result<bool> {
         // The type was not requested if the filter has compared it.
-        if self.is_type_decided { Ok(true) } else { self.request.is_row_an_item(row) }
+        if self.filter_alone_selects_type { Ok(true) } else { self.request.is_row_an_item(row) }
     }
 
     /// Returns the keys of the row if the query reads a single row.

@@ -321,7 +321,7 @@ impl Request {
     }
 
     /// Restricts a typed request to rows of older versions, expired rows included.
-    pub(crate) fn select_older_versions(&mut self) {
+    pub(crate) fn restrict_to_older_versions(&mut self) {
         self.only_older = true;
         self.include_expired();
     }
@@ -390,7 +390,7 @@ impl Request {
         match (self.schema, self.members) {
             (Some(schema), _) => {
                 if let Some(name) = schema.type_property()
-                    && (schema.can_expire() || !self.is_type_decided(parts))
+                    && (schema.can_expire() || !self.filter_alone_selects_type(parts))
                 {
                     columns.push(name.to_owned());
                 }

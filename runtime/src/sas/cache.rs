@@ -74,10 +74,10 @@ impl SasCache {
             left.is_some_and(|left| left > least && left <= lifetime)
         };
         if let Some(token) = tokens.get(sas).filter(|token| fresh(token, (end - now) / 5)) {
-            metering::count_lookup("signatures", true);
+            metering::count_cache_lookup("signatures", true);
             return Ok(token.clone());
         }
-        metering::count_lookup("signatures", false);
+        metering::count_cache_lookup("signatures", false);
         let token = sas.with_times(now - SKEW, end).sign(&self.key)?;
         // Without it, the cache would keep a token of every signature that was ever asked for.
         tokens.retain(|_, token| fresh(token, time::Duration::ZERO));

@@ -28,7 +28,7 @@ impl KeyScope {
         Self::named("default")
     }
 
-    /// Returns the scope of that name. The name `default` is the default scope: put a prefix before
+    /// Returns the scope named `name`. The name `default` is the default scope: put a prefix before
     /// names that users choose.
     ///
     /// ```

@@ -112,7 +112,7 @@ impl DerivedCopy {
 
 /// Whether the primary in an index row still derives the key of the index row.
 #[derive(Debug)]
-pub(crate) enum OwnerHoldsKey {
+pub(crate) enum OwnerDerivesKey {
     /// The primary derives the key.
     Holds(Box<DerivedCopy>),
     /// The primary does not exist or does not derive the key.
@@ -127,15 +127,15 @@ pub(crate) async fn find_owner_holding_key(
     named: RowAt<'_>,
     schema: &'static Schema,
     address: &CopyAddress,
-) -> Result<OwnerHoldsKey> {
+) -> Result<OwnerDerivesKey> {
     let row = match read_primary_to_derive(store, named, Some(schema)).await {
         Err(error) if error.is_table_missing() => None,
         row => row?,
     };
-    let Some(row) = row else { return Ok(OwnerHoldsKey::Nobody) };
+    let Some(row) = row else { return Ok(OwnerDerivesKey::Nobody) };
     Ok(match derived_copy(store, named, &row, schema, address).await? {
-        Some(held) => OwnerHoldsKey::Holds(Box::new(held)),
-        None => OwnerHoldsKey::Nobody,
+        Some(held) => OwnerDerivesKey::Holds(Box::new(held)),
+        None => OwnerDerivesKey::Nobody,
     })
 }
 

@@ -257,7 +257,7 @@ impl Store {
             .await
             .map_err(|error| replace_by_table_name_error(error, request.table));
         let Some(row) = read? else { return Ok(None) };
-        let opened = self.sealing.open_one_row(request.table, row, read_as, request.select).await;
+        let opened = self.sealing.unseal_one_row(request.table, row, read_as, request.select).await;
         opened.map(Some).map_err(|error| error.in_table(request.table))
     }
 
@@ -284,7 +284,7 @@ impl Store {
         row: Row,
         schema: &'static Schema,
     ) -> Result<Row> {
-        let opened = self.sealing.open_one_row(table, row, ReadAs::Typed(schema), None).await;
+        let opened = self.sealing.unseal_one_row(table, row, ReadAs::Typed(schema), None).await;
         opened.map_err(|error| error.in_table(table))
     }
 

@@ -76,7 +76,7 @@ impl Prices {
         [self.read, self.scan, self.write, self.transaction].map(|price| price / 10_000.0)
     }
 
-    /// Returns the price of storing so many bytes for a month.
+    /// Returns the price of storing `bytes` bytes for a month.
     pub(crate) fn of_stored_bytes(&self, bytes: f64) -> f64 {
         bytes / 1_073_741_824.0 * self.storage
     }

@@ -194,8 +194,10 @@ impl Store {
         for (part, row) in rows {
             let row = match row {
                 Some(row) => {
-                    let opened =
-                        self.sealing.open_one_row(table, row, ReadAs::Typed(schema), select).await;
+                    let opened = self
+                        .sealing
+                        .unseal_one_row(table, row, ReadAs::Typed(schema), select)
+                        .await;
                     Some(opened.map_err(|error| error.in_table(table))?)
                 }
                 None => None,
@@ -207,7 +209,7 @@ impl Store {
 
     /// Joins the rows of a page that are parts of wide entities. If an entity's rows are in two pages, reads it
     /// again and returns it, or its error, with the page that has its first row.
-    pub(crate) async fn join_page(
+    pub(crate) async fn join_parts_of_page(
         &self,
         table: &str,
         schema: &'static Schema,

@@ -16,7 +16,7 @@ use crate::{
 
 impl<E: TableEntity> Table<E> {
     /// Returns how the entity's tables are dated if this handle represents all of them, otherwise `None`.
-    pub(crate) fn dated_tables_if_all(&self) -> Option<&'static DatedTables> {
+    pub(crate) fn dated_tables_if_all_periods(&self) -> Option<&'static DatedTables> {
         E::SCHEMA.dated.as_ref().filter(|dated| dated.template == self.name)
     }
 
@@ -35,7 +35,7 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns each table of the entity: this table, or the existing dated tables, earliest first.
     pub(crate) async fn every_table(&self) -> Result<Vec<Self>> {
-        let Some(dated) = self.dated_tables_if_all() else { return Ok(vec![self.clone()]) };
+        let Some(dated) = self.dated_tables_if_all_periods() else { return Ok(vec![self.clone()]) };
         let tables = self.existing_tables(dated).await?.into_iter();
         Ok(tables.map(|(_, name)| self.sibling_table(&name)).collect())
     }
@@ -43,7 +43,7 @@ impl<E: TableEntity> Table<E> {
     /// Returns the existing dated tables for a query if this handle represents all of them. Returns `None` for
     /// a handle of a single table.
     pub(crate) async fn all_tables_to_query(&self) -> Result<Option<QueriedTables>> {
-        let Some(dated) = self.dated_tables_if_all() else { return Ok(None) };
+        let Some(dated) = self.dated_tables_if_all_periods() else { return Ok(None) };
         let existing = self.existing_tables(dated).await?.into_iter();
         let periods = Periods::Existing(existing.map(|(period, _)| period).collect::<Arc<[_]>>());
         Ok(Some(QueriedTables { dated, periods, newest_first: false }))

@@ -122,7 +122,7 @@ impl AccountConnection {
             call = call.with_header("content-length", length);
         }
         let call = call.with_header("x-ms-date", HttpDate(OffsetDateTime::now_utc()).to_string());
-        let mut url = call.address(&self.endpoint.url);
+        let mut url = call.url_without_query(&self.endpoint.url);
         let resource = SignedResource {
             service: self.service,
             account: &self.name,

@@ -149,7 +149,7 @@ impl<'a> ServiceCall<'a> {
     }
 
     /// Returns the URL without its query, for the account at `endpoint`, which has no `/` at its end.
-    pub(super) fn address(&self, endpoint: &str) -> String {
+    pub(super) fn url_without_query(&self, endpoint: &str) -> String {
         let mut url = Vec::with_capacity(endpoint.len() + 128);
         url.extend_from_slice(endpoint.as_bytes());
         url.push(b'/');

@@ -161,7 +161,7 @@ mod tests {
     async fn signature(call: ServiceCall<'_>) -> String {
         let endpoint = "https://myaccount.table.core.windows.net";
         let call = call.with_header("x-ms-date", "Mon, 01 Jan 2024 00:00:00 GMT");
-        let address = call.address(endpoint);
+        let address = call.url_without_query(endpoint);
         let resource = SignedResource {
             service: Service::Tables,
             account: "myaccount",

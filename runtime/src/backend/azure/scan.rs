@@ -4,7 +4,7 @@ use super::{
     account::AccountConnection,
     call::{RequestTarget, ServiceCall},
     read::{pick_properties_unless_selected, select_list},
-    screen::AnswerScreen,
+    screen::AnswerConditions,
     transport::Method,
 };
 use crate::{
@@ -28,7 +28,7 @@ impl AccountConnection {
         let next = next.filter(|_| most > 0);
         check_progress(request.from, next.as_ref()).map_err(name_table)?;
         let date = answer.header("date").and_then(wire::parse_http_date);
-        let screen = AnswerScreen::new(&request);
+        let screen = AnswerConditions::new(&request);
         let rows = wire::decode_page(answer.body()).map_err(name_table)?;
         let rows = rows
             .into_iter()

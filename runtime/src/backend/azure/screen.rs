@@ -16,12 +16,12 @@ use crate::{
 
 /// The conditions of one query that can be evaluated on the rows of its answer.
 #[derive(Debug)]
-pub(super) struct AnswerScreen<'a> {
+pub(super) struct AnswerConditions<'a> {
     bounds: KeyBounds,
     conditions: Vec<&'a Filter>,
 }
 
-impl<'a> AnswerScreen<'a> {
+impl<'a> AnswerConditions<'a> {
     /// Collects the conditions of the scan that can be compared here, because they name only
     /// properties that the answer contains. Other conditions are left to the service.
     pub(super) fn new(scan: &ScanRequest<'a>) -> Self {
@@ -130,7 +130,7 @@ mod tests {
             select.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let select = select.as_deref();
         let scan = ScanRequest { table: "Staff", filter: &filter, select, top: None, from: None };
-        AnswerScreen::new(&scan).keep_matching_row(row.clone()).map(|row| row.is_some())
+        AnswerConditions::new(&scan).keep_matching_row(row.clone()).map(|row| row.is_some())
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         let one = Row::build("p", "r").with("A", ValueRef::Double(1.0)).unwrap().finish().unwrap();
         let scan =
             ScanRequest { table: "Staff", filter: &nan, select: None, top: None, from: None };
-        assert!(AnswerScreen::new(&scan).keep_matching_row(one).unwrap().is_some());
+        assert!(AnswerConditions::new(&scan).keep_matching_row(one).unwrap().is_some());
         // The answer does not say what `A` is.
         assert!(pass("A eq 2", Some(&["B"]), &row).unwrap());
         assert!(!pass("A eq 2", Some(&["A"]), &row).unwrap());

@@ -69,7 +69,7 @@ impl AccessTokenCache {
         scope: &str,
     ) -> Result<Arc<Zeroizing<String>>> {
         // A program uses one or two scopes: nothing is ever pruned.
-        let slot = self.scopes.slot_of_key(scope.to_owned(), usize::MAX, |_, _| true);
+        let slot = self.scopes.flight_slot_of_key(scope.to_owned(), usize::MAX, |_, _| true);
         if self.begin_renewal(&slot) {
             let (cache, slot, scope) = (Arc::clone(self), Arc::clone(&slot), scope.to_owned());
             // A renewal that fails is repeated after a pause; the old token is still valid.

@@ -90,7 +90,7 @@ pub(super) struct QueuedBatch {
 
 impl QueuedBatch {
     /// Returns the number of bytes of the rows of the batch.
-    pub(super) fn row_bytes(&self) -> usize {
+    pub(super) fn row_byte_count(&self) -> usize {
         self.operations.iter().map(|operation| operation.row().as_bytes().len()).sum()
     }
 }

@@ -16,7 +16,7 @@ use super::{
     options::EmbeddedOptions,
     overlay::MemoryOverlay,
     store_file::StoreFile,
-    unfinished_file::empty_unfinished_file,
+    unfinished_file::truncate_unfinished_file,
     watched_file::WatchedFile,
 };
 use crate::{
@@ -84,7 +84,7 @@ fn open_for_writing(store_file: &StoreFile) -> io::Result<File> {
 fn open_existing(store_file: &StoreFile, file: File, opening: Opening) -> Result<OpenedFile> {
     let may_be_store = is_empty_or_has_magic(store_file, &file)?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
-    if !may_be_store && !empty_unfinished_file(store_file, &file)? {
+    if !may_be_store && !truncate_unfinished_file(store_file, &file)? {
         return Err(no_store_error(store_file));
     }
     let length = file.len().map_err(|error| store_file.io_error(error))?;

@@ -22,7 +22,7 @@ use crate::error::Result;
 /// # Errors
 ///
 /// `is_locked` if another process is making the file its own right now.
-pub(super) fn empty_unfinished_file(store_file: &StoreFile, file: &FileBackend) -> Result<bool> {
+pub(super) fn truncate_unfinished_file(store_file: &StoreFile, file: &FileBackend) -> Result<bool> {
     let fault = |error| store_file.io_error(error);
     let image = new_file_image().map_err(|error| store_file.engine_error(error))?;
     // Before the lock: a file of another program is not locked.

@@ -90,7 +90,7 @@ fn gather_group(
     last_group: usize,
     wait: Duration,
 ) -> (Vec<QueuedBatch>, Option<WriterJob>) {
-    let mut bytes = first.row_bytes();
+    let mut bytes = first.row_byte_count();
     let mut group = vec![first];
     let mut wait_until = None;
     while group.len() < GROUP_BATCHES && bytes < GROUP_BYTES {
@@ -103,7 +103,7 @@ fn gather_group(
         };
         match next {
             Some(WriterJob::Write(batch)) => {
-                bytes += batch.row_bytes();
+                bytes += batch.row_byte_count();
                 group.push(batch);
             }
             other => return (group, other),

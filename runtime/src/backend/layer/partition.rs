@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Returns the same number for a table and a PartitionKey in every process.
-pub(super) fn number_of_partition(table: &str, partition_key: &str) -> u64 {
+pub(super) fn stable_partition_hash(table: &str, partition_key: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (table, partition_key).hash(&mut hasher);
     hasher.finish()
@@ -17,19 +17,19 @@ pub(super) fn number_of_partition(table: &str, partition_key: &str) -> u64 {
 
 /// Returns the partition of a point read.
 pub(super) fn partition_of_read(request: &ReadRequest<'_>) -> u64 {
-    number_of_partition(request.table, request.partition_key)
+    stable_partition_hash(request.table, request.partition_key)
 }
 
 /// Returns the only partition that a query can read. Returns `None` if it can read several.
 pub(super) fn partition_of_scan(request: &ScanRequest<'_>) -> Option<u64> {
     let bounds = KeyBounds::of_filter(request.filter);
-    bounds.single_partition_key().map(|key| number_of_partition(request.table, key))
+    bounds.single_partition_key().map(|key| stable_partition_hash(request.table, key))
 }
 
 /// Returns the partition of a write, which all its operations share. Returns `None` if it has none.
 pub(super) fn partition_of_batch(batch: &Batch) -> Option<u64> {
     let first = batch.operations().first()?;
-    Some(number_of_partition(batch.table(), first.row().partition_key()))
+    Some(stable_partition_hash(batch.table(), first.row().partition_key()))
 }
 
 /// Converts a number of entities or rows of one request, for figures that are rates.

@@ -28,9 +28,9 @@ const KNOWN_HOURS: usize = 1_000;
 
 /// For each hour that a writer has written, the number of the next blob that it tries to create in the hour's folder.
 #[derive(Debug, Default)]
-pub(super) struct NextNumbers(Mutex<HashMap<LogHour, u32>>);
+pub(super) struct NextBlobNumbers(Mutex<HashMap<LogHour, u32>>);
 
-impl NextNumbers {
+impl NextBlobNumbers {
     /// Returns the next number of an hour, and counts it as used. The `bool` is `false` if this is
     /// the first number of the hour, as far as the writer remembers.
     fn take_number(&self, hour: LogHour) -> (u32, bool) {
@@ -63,7 +63,7 @@ impl NextNumbers {
 /// many numbers in a row. Other kinds if the store refused the blob.
 pub(super) async fn store_hour_lines(
     source: &LogBlobs,
-    numbers: &NextNumbers,
+    numbers: &NextBlobNumbers,
     part: &mut HourLines,
 ) -> Result<()> {
     let (mut unanswered, mut taken) = (0, 0);

@@ -15,7 +15,7 @@ use super::{
     flush::{BufferLimits, Flush},
     record::LogRecord,
     source::LogBlobs,
-    store_part::{NextNumbers, store_hour_lines},
+    store_part::{NextBlobNumbers, store_hour_lines},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -54,7 +54,7 @@ pub struct LogWriter {
 
 struct Shared {
     source: Arc<LogBlobs>,
-    numbers: NextNumbers,
+    numbers: NextBlobNumbers,
     limits: Option<BufferLimits>,
     state: Mutex<State>,
     /// Whether a task is there that flushes by age.
@@ -89,7 +89,7 @@ impl LogWriter {
         Self {
             shared: Arc::new(Shared {
                 source,
-                numbers: NextNumbers::default(),
+                numbers: NextBlobNumbers::default(),
                 limits: flush.limits,
                 state: Mutex::default(),
                 has_timer: AtomicBool::new(false),

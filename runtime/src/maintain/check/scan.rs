@@ -199,7 +199,8 @@ impl TablePager {
                     let rows_read = rows.len();
                     if E::SCHEMA.is_wide() && name == *table.name {
                         let parts = rows.into_iter().map(Ok).collect();
-                        let joined = table.client.store().join_page(&name, E::SCHEMA, parts);
+                        let joined =
+                            table.client.store().join_parts_of_page(&name, E::SCHEMA, parts);
                         rows = joined.await?.into_iter().collect::<Result<_>>()?;
                     }
                     return Ok(Some(TablePage { table: name, rows, rows_read }));

@@ -55,7 +55,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     let (old, modern) = split_formats(table, row).await?;
     // Decryption needs the old keys of the row.
     let plain = decrypt_row(keys, &old).await?;
-    let row_key = family.row.spell_key_of_others(row.row_key());
+    let row_key = family.row.template_spelling_of_key(row.row_key());
     let row_key = row_key.unwrap_or(Cow::Borrowed(row.row_key()));
     let mut out = Row::build(row.partition_key(), &row_key);
     if let PrimaryMarking::Unmarked(name) = primary {

@@ -241,7 +241,7 @@ impl<E: TableEntity> Reencrypt<E> {
     /// Returns the position of the first table with a later period than the cursor's table, or the number of tables
     /// if there is none. Returns `None` if the cursor is not in a dated table, or this handle is for a single table.
     fn first_table_after(&self, tables: &[ScannedTable<E>], cursor: &Cursor) -> Option<usize> {
-        self.table.dated_tables_if_all()?;
+        self.table.dated_tables_if_all_periods()?;
         let period_of_table =
             self.table.sibling_table(cursor.table.as_deref()?).period_of_table()?;
         let is_later =

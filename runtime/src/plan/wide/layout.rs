@@ -38,7 +38,7 @@ pub(crate) fn is_key_of_first_part(row_key: &str) -> bool {
 
 /// Returns the RowKey of part 1 and the part's number, from the RowKey of any part. Returns `None` if the RowKey
 /// does not end with `_` and two digits from `01` on.
-pub(super) fn first_key_and_part_number(row_key: &str) -> Option<(String, usize)> {
+pub(super) fn first_row_key_and_part_number(row_key: &str) -> Option<(String, usize)> {
     let (entity, digits) = row_key.rsplit_once('_')?;
     let is_number = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
     let part = digits.parse().ok().filter(|part| is_number && *part > 0)?;

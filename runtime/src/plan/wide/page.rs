@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{
     join::{JoinedRow, join_parts},
     layout::{
-        discriminator_property, first_key_and_part_number, maximum_parts_of_versions,
+        discriminator_property, first_row_key_and_part_number, maximum_parts_of_versions,
         version_of_part,
     },
     torn::torn_error,
@@ -22,7 +22,7 @@ use crate::{
 ///
 /// Fails with `is_corrupt` for a damaged row.
 pub(crate) fn part_as_entity_row(schema: &'static Schema, row: Row, part: usize) -> Result<Row> {
-    let keys = first_key_and_part_number(row.row_key()).filter(|(_, found)| *found == part);
+    let keys = first_row_key_and_part_number(row.row_key()).filter(|(_, found)| *found == part);
     let Some((row_key, _)) = keys else { return Ok(row) };
     let partition_key = row.partition_key().to_owned();
     // A row that is only counted has no type.
@@ -122,7 +122,7 @@ fn keys_of_part(schema: &'static Schema, row: &Result<Row>) -> Option<(String, S
         Ok(row) => row.keys(),
         Err(error) => error.keys()?,
     };
-    let (first, part) = first_key_and_part_number(row_key)?;
+    let (first, part) = first_row_key_and_part_number(row_key)?;
     if part > maximum_parts_of_versions(schema) {
         return None;
     }

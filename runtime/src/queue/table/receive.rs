@@ -46,7 +46,7 @@ impl TableQueue {
         check_name(&self.name)?;
         check_duration("a visibility timeout", Duration::from_secs(1), visibility)?;
         let (mut received, mut damaged) = (Vec::new(), None);
-        for shard in self.shards_from_random() {
+        for shard in self.shards_from_random_start() {
             if received.len() >= most {
                 break;
             }

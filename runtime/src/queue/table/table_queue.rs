@@ -84,7 +84,7 @@ impl TableQueue {
     }
 
     /// Returns the PartitionKeys of all shards, starting at a random one to spread receivers and senders.
-    pub(crate) fn shards_from_random(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn shards_from_random_start(&self) -> impl Iterator<Item = String> {
         let shards = u64::from(self.shards);
         let first = self.random.random_number() % shards;
         (0..shards).map(move |at| {
@@ -187,7 +187,7 @@ impl TableQueue {
         self.ensure_clock().await?;
         let id = self.random.random_id();
         // A random shard spreads the load of senders.
-        let shard = self.shards_from_random().next().unwrap_or_default();
+        let shard = self.shards_from_random_start().next().unwrap_or_default();
         let now = self.clock.now();
         let message = TableQueueMessage {
             partition_key: shard,

@@ -86,12 +86,12 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
         lifetime: Lifetime<'_>,
         fetch: impl FnOnce() -> KeyFuture<'a, Arc<V>>,
     ) -> Result<(Arc<V>, Ticks)> {
-        let slot = self.entries.slot_of_key(name, 0, stays_cached(lifetime));
+        let slot = self.entries.flight_slot_of_key(name, 0, stays_cached(lifetime));
         let mut failures_before = None;
         let find = |entry: &CacheEntry<V>| {
             let usable = entry.usable_answer(lifetime);
             if usable.is_some() {
-                metering::count_lookup("keys", true);
+                metering::count_cache_lookup("keys", true);
                 return usable;
             }
             match failures_before {
@@ -107,7 +107,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
             }
         };
         let ask = async || {
-            metering::count_lookup("keys", false);
+            metering::count_cache_lookup("keys", false);
             // A key is as old as the question for it, not as its answer.
             let at = lifetime.clock.now();
             let request = slot.lock_state().begin_request();
@@ -133,7 +133,7 @@ impl<K: Hash + Eq, V> KeyCache<K, V> {
         cleared: u64,
         lifetime: Lifetime<'_>,
     ) {
-        let slot = self.entries.slot_of_key(name, 0, stays_cached(lifetime));
+        let slot = self.entries.flight_slot_of_key(name, 0, stays_cached(lifetime));
         // Compared after the slot was taken: a clearing from now on removes this slot from the cache.
         if self.times_cleared() != cleared {
             return;

@@ -128,7 +128,7 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<RowTypeForReader
 impl RowSealer {
     /// Returns whether stored rows must be decrypted or verified before readers see them. `needs` are the needs of the
     /// rows' types.
-    pub(crate) const fn opens_rows(&self, needs: Needs) -> bool {
+    pub(crate) const fn unseals_rows(&self, needs: Needs) -> bool {
         self.keys.is_some() || needs.contain(Needs::TOKENS) || needs.contain(Needs::OPENING)
     }
 
@@ -138,14 +138,14 @@ impl RowSealer {
     ///
     /// Fails with `is_decrypt` if a value cannot be decrypted, and with `is_key_unavailable` if its key is not
     /// available.
-    pub(crate) async fn open_one_row(
+    pub(crate) async fn unseal_one_row(
         &self,
         table: &str,
         row: Row,
         read_as: ReadAs,
         select: Option<&[String]>,
     ) -> Result<Row> {
-        let mut opened = self.open_rows(table, vec![Ok(row)], read_as, select).await;
+        let mut opened = self.unseal_rows(table, vec![Ok(row)], read_as, select).await;
         opened.pop().unwrap_or_else(|| Err(crate::row::corrupt_row_error("the row was lost")))
     }
 }

@@ -82,12 +82,12 @@ impl RowSealer {
         if !is_opened && !is_sealed_otherwise(stored, &declared, &now)? {
             return Ok(None);
         }
-        let plain = self.open_one_row(table, stored.clone(), read_as, None).await?;
+        let plain = self.unseal_one_row(table, stored.clone(), read_as, None).await?;
         // The current version does not verify a seal that only the older one declares. A new seal over a forged row
         // would make it appear genuine.
         if let Some(kept) = kept_version.filter(|kept| kept.has_seal && !schema.sealed) {
             let read_as = ReadAs::Typed(kept.schema);
-            self.open_one_row(table, stored.clone(), read_as, None).await?;
+            self.unseal_one_row(table, stored.clone(), read_as, None).await?;
         }
         refuse_absence_of_older_version(stored, &plain, &declared, &now)?;
         update_to_seal(stored, &plain, &declared, family, &now)

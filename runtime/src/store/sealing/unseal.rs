@@ -22,7 +22,7 @@ impl RowSealer {
     /// place.
     ///
     /// Fetches every key once, before the first row is decrypted.
-    pub(crate) async fn open_rows(
+    pub(crate) async fn unseal_rows(
         &self,
         table: &str,
         rows: Vec<Result<Row>>,
@@ -62,8 +62,8 @@ impl RowSealer {
             // Copied because errors contain the keys after the row is consumed.
             let (partition_key, row_key) =
                 (row.partition_key().to_owned(), row.row_key().to_owned());
-            let mut plain =
-                known.and_then(|known| page.open_row(row, known).map(|row| (row, known)));
+            let mut plain = known
+                .and_then(|known| page.unseal_row_for_reader(row, known).map(|row| (row, known)));
             if let (Ok((row, RowTypeForReader::Declared(at, Some(family)))), true) =
                 (&plain, has_key_tokens)
                 && let Some(declared) = types.get(*at)
@@ -94,7 +94,7 @@ struct PageOpener<'p> {
 }
 
 impl PageOpener<'_> {
-    fn open_row(&self, row: Row, known: RowTypeForReader) -> Result<Row> {
+    fn unseal_row_for_reader(&self, row: Row, known: RowTypeForReader) -> Result<Row> {
         let (declared, family) = match known {
             RowTypeForReader::Foreign => return Ok(row),
             RowTypeForReader::Untyped => (None, None),

@@ -246,7 +246,7 @@ mod tests {
             let mut handled = HandledEntities::of_query(&query);
             handled.note_change("Staff", &renamed(5, 6), 0).unwrap();
             assert_eq!(handled.finds_all_once(), !is_found_again);
-            query.select_older_versions();
+            query.restrict_to_older_versions();
         }
     }
 

@@ -68,7 +68,7 @@ impl RetryPolicy {
         Self { attempts: 1, ..Self::new() }
     }
 
-    /// Sets how often a request is made at most, including the first attempt.
+    /// Sets the maximum number of attempts for a request, including the first.
     ///
     /// ```
     /// # use std::time::Duration;

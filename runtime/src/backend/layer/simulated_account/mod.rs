@@ -22,8 +22,8 @@ use crate::{
         layer::{
             forward::forward_to_inner,
             partition::{
-                amount, number_of_partition, partition_of_batch, partition_of_read,
-                partition_of_scan,
+                amount, partition_of_batch, partition_of_read, partition_of_scan,
+                stable_partition_hash,
             },
         },
     },
@@ -302,7 +302,7 @@ impl Backend for SimulatedAccount {
             self.admit(partition_of_scan(&request), 0).await?;
             let page = self.inner.scan(request).await?;
             let rows = page.rows.iter().flatten();
-            let partition = |row: &Row| number_of_partition(request.table, row.partition_key());
+            let partition = |row: &Row| stable_partition_hash(request.table, row.partition_key());
             self.account.charge(rows.map(partition));
             Ok(page)
         })
