@@ -25,7 +25,7 @@ impl FullView for PrimaryRow {}
 
 /// A kind of row that verbs write: the entity's own. Copies and lists follow their entity.
 #[diagnostic::on_unimplemented(
-    message = "expected a path to the primary row of the entity, found a path to `{Self}`",
+    message = "expected a path to the entity's own row, found a path to `{Self}`",
     label = "not a path to the primary row",
     note = "begin the path with `E::primary()`; the library updates copies and lists together with the entity"
 )]
