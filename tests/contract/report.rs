@@ -316,7 +316,8 @@ async fn the_figures_of_a_large_table_are_of_its_beginning() -> Result<(), Error
     }
     recorder.clear();
     let text = entable::report![Visit].measured(&client).await?.markdown();
-    let note = "- The table is larger: the figures cover its first 100 rows, read with 100 requests.\n";
+    let note =
+        "- The table is larger: the figures cover its first 100 rows, read with 100 requests.\n";
     assert!(text.contains(note), "{text}");
     assert!(text.contains("- Rows: 100, ") && text.contains(" Partitions: 11.\n"), "{text}");
     // The names of tables, the empty table, the rows, and the directory of the outbox.
