@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(path, "::tables");
         assert_eq!(
             messages,
-            "this package calls entable `tables`: write `#[table(crate = \"tables\")]`"
+            "this package depends on entable under the name `tables`: write `#[table(crate = \"tables\")]`"
         );
     }
 
