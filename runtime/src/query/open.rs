@@ -21,8 +21,20 @@ pub(crate) struct OpenedRows {
 
 impl ReadPlan {
     /// Reads the row at an address and opens it for a reader. Returns `None` if it does not exist.
-    pub(crate) async fn read_row(&self, store: &Store, at: RowAt<'_>) -> Result<Option<Row>> {
-        let [table, partition_key, row_key] = at.table_and_key_texts();
+    pub(crate) fn read_row<'r>(
+        &'r self,
+        store: &'r Store,
+        at: RowAt<'r>,
+    ) -> impl Future<Output = Result<Option<Row>>> + 'r {
+        // Taken apart outside the future, which every `get` allocates: it holds the texts alone.
+        self.read_row_with_texts(store, at.table_and_key_texts())
+    }
+
+    async fn read_row_with_texts(
+        &self,
+        store: &Store,
+        [table, partition_key, row_key]: [&str; 3],
+    ) -> Result<Option<Row>> {
         let read = ReadRequest { table, partition_key, row_key, select: self.columns.as_deref() };
         let row = match self.parts {
             ItemRows::Single => {
