@@ -11,6 +11,7 @@ use super::{
 use crate::{
     entity::{Stored, TableEntity},
     error::Result,
+    store::{InFlight, Load},
 };
 
 /// Queries of several paths. [`stream`](Self::stream) and [`collect`](Self::collect) run at most
@@ -18,7 +19,7 @@ use crate::{
 /// items. `collect` returns them in the order of the paths.
 pub struct QueryMany<E> {
     queries: Vec<Query<E, Stored<E>>>,
-    concurrency: usize,
+    concurrency: InFlight,
 }
 
 impl<E> fmt::Debug for QueryMany<E> {
@@ -32,12 +33,17 @@ impl<E> fmt::Debug for QueryMany<E> {
 
 impl<E: TableEntity> QueryMany<E> {
     pub(crate) fn new(queries: Vec<Query<E, Stored<E>>>) -> Self {
-        Self { queries, concurrency: 8 }
+        Self { queries, concurrency: InFlight::Default(8) }
     }
 
     /// Returns the query of each path, in the order of the paths.
     pub(crate) fn into_queries(self) -> Vec<Query<E, Stored<E>>> {
         self.queries
+    }
+
+    /// Begins a load on the store of the queries. Returns `None` if there are none.
+    fn begin_load(&self) -> Option<Load> {
+        self.queries.first().map(|query| query.request.store.begin_load(self.concurrency))
     }
 
     /// Sets how many queries run concurrently. The default is 8.
@@ -53,8 +59,7 @@ impl<E: TableEntity> QueryMany<E> {
     /// ```
     #[must_use]
     pub fn concurrency(mut self, queries: usize) -> Self {
-        // With 0, `collect` would wait for ever.
-        self.concurrency = queries.max(1);
+        self.concurrency = InFlight::at_most(queries);
         self
     }
 
@@ -103,8 +108,9 @@ impl<E: TableEntity> QueryMany<E> {
     /// # }
     /// ```
     pub fn stream(&self) -> Items<Stored<E>> {
+        let Some(load) = self.begin_load() else { return stream::empty().boxed() };
         let streams: Vec<_> = self.queries.iter().map(Query::stream).collect();
-        stream::iter(streams).flatten_unordered(self.concurrency).boxed()
+        load.merge(streams.into_iter()).boxed()
     }
 
     /// Reads all items, in the order of the paths.
@@ -122,12 +128,10 @@ impl<E: TableEntity> QueryMany<E> {
     /// # }
     /// ```
     pub async fn collect(&self) -> Result<Vec<Stored<E>>> {
-        let queries = self.queries.clone();
-        let parts: Vec<Vec<Stored<E>>> = stream::iter(queries)
-            .map(|query| async move { query.collect().await })
-            .buffered(self.concurrency)
-            .try_collect()
-            .await?;
+        let Some(load) = self.begin_load() else { return Ok(Vec::new()) };
+        let queries = self.queries.clone().into_iter();
+        let found = queries.map(|query| async move { query.collect().await });
+        let parts: Vec<Vec<Stored<E>>> = load.run_in_order(found).try_collect().await?;
         Ok(parts.into_iter().flatten().collect())
     }
 }

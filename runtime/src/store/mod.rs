@@ -8,6 +8,7 @@ pub(crate) mod backoff;
 pub(crate) mod sealing;
 pub(crate) mod usage;
 pub(crate) mod rows;
+pub(crate) mod concurrency;
 pub(crate) mod pages;
 mod path_tokens;
 mod wide_rows;
@@ -15,6 +16,7 @@ pub(crate) mod dated;
 pub(crate) mod derive;
 pub(crate) mod lists;
 
+pub(crate) use concurrency::{InFlight, Load};
 pub(crate) use rows::{Store, replace_by_table_name_error};
 pub use sealing::PlaintextPolicy;
 pub use usage::{Prices, Usage};

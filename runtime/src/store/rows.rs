@@ -9,6 +9,7 @@ use crate::{
     address::{Names, RowAt},
     backend::{
         Backend, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
+        layer::AdaptiveRate,
     },
     batch::{Batch, Deadline, Written},
     blob_port::BlobStore,
@@ -43,6 +44,8 @@ pub(crate) struct Store {
     pub(crate) is_time_watched: Arc<AtomicBool>,
     /// The blob store, if the client has one.
     pub(crate) blobs: Option<Arc<dyn BlobStore>>,
+    /// The layer that adapts the client's rate, if the client has one. It also knows how many requests are welcome.
+    pub(crate) adaptive_rate: Option<AdaptiveRate>,
 }
 
 impl Store {

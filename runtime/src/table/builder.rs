@@ -374,9 +374,10 @@ impl ClientBuilder {
         #[cfg(feature = "azure-wire")]
         // Requests for the account do not pass through the backend and need their own retries.
         let account = self.account.map(|azure| ClientAccount::new(azure, self.retry.clone()));
-        let backend: Arc<dyn Backend> = match self.adaptive_rate {
-            true => Arc::new(AdaptiveRate::around(backend)),
-            false => backend,
+        let adaptive_rate = self.adaptive_rate.then(|| AdaptiveRate::around(backend.clone()));
+        let backend: Arc<dyn Backend> = match adaptive_rate.clone() {
+            Some(layer) => Arc::new(layer),
+            None => backend,
         };
         let backend = match self.retry {
             Some(policy) => Arc::new(Retry::around(backend, policy)),
@@ -401,6 +402,7 @@ impl ClientBuilder {
             time: Arc::new(ServerClock::new(clock.clone())),
             is_time_watched: Arc::default(),
             blobs,
+            adaptive_rate,
         };
         let codes = WorkCodes::default();
         let codes = codes.with_keys(store.sealing.keys.clone(), self.authenticity);

@@ -145,6 +145,7 @@ impl Client {
             time: Arc::new(ServerClock::new(clock.clone())),
             is_time_watched: Arc::default(),
             blobs: None,
+            adaptive_rate: None,
         };
         let options = OutboxOptions::default();
         Self {

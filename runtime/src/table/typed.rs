@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData, pin::pin};
 
-use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
+use futures_util::{TryStreamExt, future::BoxFuture};
 
 use super::{bulk::Bulk, client::Client, transaction::Transaction};
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
         request::Request,
     },
     row::Row,
+    store::InFlight,
 };
 
 /// The number of point reads that `get_many` keeps in flight.
@@ -367,9 +368,10 @@ impl<E: TableEntity> Table<E> {
         points: impl IntoIterator<Item = impl IntoPoint<Entity = E, View = impl FullView>>,
     ) -> BoxFuture<'_, Result<Vec<Option<Stored<E>>>>> {
         let paths: Vec<_> = points.into_iter().map(|point| point.into_point().access()).collect();
-        let reads = stream::iter(paths).map(|path| self.read_point("get", path));
+        let reads = paths.into_iter().map(|path| self.read_point("get", path));
+        let load = self.client.store().begin_load(InFlight::Default(POINT_READS));
         // Boxed for a single compiler message about a path that does not fit, as the other point reads are.
-        Box::pin(reads.buffered(POINT_READS).try_collect())
+        Box::pin(load.run_in_order(reads).try_collect())
     }
 
     /// Reads the entity at a point as a `T`.

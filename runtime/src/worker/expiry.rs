@@ -145,7 +145,7 @@ impl Worker {
                 known.push(DueSweep { schema, marker });
             }
         }
-        let sweeps = stream::iter(known).map(|DueSweep { schema, marker }| async move {
+        let sweeps = known.into_iter().map(|DueSweep { schema, marker }| async move {
             let is_due = self.is_sweep_due(&marker) && !self.stopping.has_begun();
             let swept = match is_due {
                 true => Some(self.sweep_partition(schema, &marker.marker).await),
@@ -153,7 +153,8 @@ impl Worker {
             };
             (marker, swept)
         });
-        let mut sweeps = std::pin::pin!(sweeps.buffer_unordered(self.concurrency));
+        let load = self.store().begin_load(self.concurrency);
+        let mut sweeps = std::pin::pin!(load.run_unordered(sweeps));
         while let Some((marker, swept)) = sweeps.next().await {
             let Some(swept) = swept else {
                 is_done = false;

@@ -5,7 +5,6 @@ use std::{pin::pin, time::Duration};
 use futures_util::{
     StreamExt,
     future::{join_all, select},
-    stream,
 };
 use tokio::{task::JoinSet, time::Instant};
 
@@ -40,7 +39,8 @@ impl Worker {
         let mut round = RoundResult::default();
         for queue in &self.queues {
             loop {
-                let received = match self.receive_messages(queue, self.concurrency).await {
+                let load = self.store().begin_load(self.concurrency);
+                let received = match self.receive_messages(queue, load.in_flight()).await {
                     Ok(received) if received.is_empty() => break,
                     Ok(received) => received,
                     Err(error) => {
@@ -48,10 +48,11 @@ impl Worker {
                         break;
                     }
                 };
-                let outcomes = stream::iter(received)
-                    .map(|message| self.handle_received(queue, message, WorkSelectionByAge::All))
-                    .buffer_unordered(self.concurrency);
-                let outcomes: Vec<Result<MessageOutcome>> = outcomes.collect().await;
+                let outcomes = received
+                    .into_iter()
+                    .map(|message| self.handle_received(queue, message, WorkSelectionByAge::All));
+                let outcomes: Vec<Result<MessageOutcome>> =
+                    load.run_unordered(outcomes).collect().await;
                 // End the round: a queue that fails would otherwise be asked again immediately. `drain` waits.
                 let mut has_failed = false;
                 for outcome in outcomes {
@@ -74,6 +75,8 @@ impl Worker {
     async fn run_queue(&self, queue: &MessageQueue) {
         // Dropping this future drops the set, and with it all running handlers.
         let mut busy = JoinSet::new();
+        // Only a queue with messages is a load, so that an idle one takes no place from others.
+        let mut load = None;
         loop {
             // Remove finished handlers from the set, to make room for others.
             while busy.try_join_next().is_some() {}
@@ -82,7 +85,9 @@ impl Worker {
                 while busy.join_next().await.is_some() {}
                 return;
             }
-            let received = match self.concurrency.saturating_sub(busy.len()) {
+            let places =
+                load.get_or_insert_with(|| self.store().begin_load(self.concurrency)).in_flight();
+            let received = match places.saturating_sub(busy.len()) {
                 0 => Vec::new(),
                 free => self.receive_messages(queue, free).await.unwrap_or_else(|error| {
                     self.count_and_report_failure(&error);
@@ -100,6 +105,7 @@ impl Worker {
                 });
             }
             if busy.is_empty() {
+                load = None;
                 self.stopping.sleep(self.interval).await;
             } else if is_idle {
                 // Wait until a handler finishes, which makes room, or until the interval has passed. Then receive

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use super::{
@@ -68,15 +68,15 @@ impl Worker {
                 || self.is_visit_due(partition)
         });
         let mut markers: Vec<_> = markers.into_iter().collect();
-        self.rotate_randomly(&mut markers);
-        let partitions =
-            stream::iter(markers).map(|((table, partition_key), markers)| async move {
-                match self.stopping.has_begun() {
-                    true => Ok(<(RoundResult, Vec<_>)>::default()),
-                    false => self.work_on_partition(&table, &partition_key, &markers, due).await,
-                }
-            });
-        let mut partitions = std::pin::pin!(partitions.buffer_unordered(self.concurrency));
+        let load = self.store().begin_load(self.concurrency);
+        self.rotate_randomly(&mut markers, load.in_flight());
+        let partitions = markers.into_iter().map(|((table, partition_key), markers)| async move {
+            match self.stopping.has_begun() {
+                true => Ok(<(RoundResult, Vec<_>)>::default()),
+                false => self.work_on_partition(&table, &partition_key, &markers, due).await,
+            }
+        });
+        let mut partitions = std::pin::pin!(load.run_unordered(partitions));
         while let Some(worked) = partitions.next().await {
             match worked {
                 Ok((result, markers)) => {
@@ -94,10 +94,10 @@ impl Worker {
         round
     }
 
-    /// Rotates a long list of partitions by a random number, to make several workers begin with different
-    /// partitions.
-    fn rotate_randomly<T>(&self, partitions: &mut [T]) {
-        if partitions.len() > self.concurrency {
+    /// Rotates a list of more partitions than are worked on at once by a random number, to make several workers begin
+    /// with different partitions.
+    fn rotate_randomly<T>(&self, partitions: &mut [T], at_once: usize) {
+        if partitions.len() > at_once {
             let random = usize::try_from(self.store().random.random_number()).unwrap_or_default();
             partitions.rotate_left(random % partitions.len());
         }

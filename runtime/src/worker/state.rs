@@ -24,7 +24,7 @@ use crate::{
     plan::outbox::ExpiryHour,
     queue::MessageQueue,
     row::{ETag, Row},
-    store::Store,
+    store::{InFlight, Store},
     table::{Client, job::Listener},
 };
 
@@ -76,7 +76,7 @@ pub(super) const UNKNOWN_MESSAGE_WAIT: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Worker {
     pub(super) client: Client,
-    pub(super) concurrency: usize,
+    pub(super) concurrency: InFlight,
     pub(super) interval: Duration,
     pub(super) lease: Duration,
     pub(super) handler_time: Option<Duration>,
@@ -213,7 +213,7 @@ impl Client {
     pub fn worker(&self) -> Worker {
         Worker {
             client: self.clone(),
-            concurrency: CONCURRENCY,
+            concurrency: InFlight::Default(CONCURRENCY),
             interval: INTERVAL,
             lease: self.outbox().longest_lease().min(LEASE),
             handler_time: None,
@@ -258,7 +258,7 @@ impl Worker {
     /// ```
     #[must_use]
     pub fn concurrency(self, partitions: usize) -> Self {
-        Self { concurrency: partitions.max(1), ..self }
+        Self { concurrency: InFlight::at_most(partitions), ..self }
     }
 
     /// Sets how long [`run`](Self::run) waits between two rounds through the directory. The default is 5 s.

@@ -11,6 +11,7 @@ mod simulated_account;
 mod verb_counts;
 
 pub use adaptive_rate::AdaptiveRate;
+pub(crate) use adaptive_rate::SharedWindow;
 pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
 pub use observe::Observe;
 pub(crate) use observe::{error_code_or_kind, record_count_in_span, record_failure_in_span};

@@ -11,6 +11,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     page::PageLoop,
     query::build::Query,
+    store::InFlight,
     table::{
         Client,
         job::{Listener, run_when_awaited},
@@ -27,7 +28,7 @@ use crate::{
 #[must_use = "does nothing unless awaited"]
 pub struct DeleteAll<Q, T> {
     query: Query<Q, Stored<T>>,
-    concurrency: usize,
+    concurrency: InFlight,
     on_progress: Listener<Progress>,
 }
 
@@ -68,15 +69,18 @@ impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn delete_all(&self) -> DeleteAll<Q, T> {
-        DeleteAll { query: self.clone(), concurrency: 8, on_progress: Listener::without_callback() }
+        DeleteAll {
+            query: self.clone(),
+            concurrency: InFlight::Default(8),
+            on_progress: Listener::without_callback(),
+        }
     }
 }
 
 impl<Q, T> DeleteAll<Q, T> {
     /// Sets how many transactions may be in flight. The default is 8.
     pub fn concurrency(self, transactions: usize) -> Self {
-        // With 0, the first transaction would wait for ever.
-        Self { concurrency: transactions.max(1), ..self }
+        Self { concurrency: InFlight::at_most(transactions), ..self }
     }
 
     /// Calls `report` after every transaction.

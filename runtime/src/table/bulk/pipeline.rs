@@ -30,6 +30,7 @@ use crate::{
         kept_claims::KeptClaims, registration::register_partitions,
     },
     plan::Change,
+    store::{InFlight, Load},
     table::{Client, job::Listener, writable::Rewritable},
     timers,
 };
@@ -40,8 +41,8 @@ const REGISTERED_AHEAD: usize = 1_600;
 /// Gathers the changes of one bulk write and sends them.
 pub(super) struct Pipeline {
     client: Client,
-    /// Transactions that may be in flight.
-    concurrency: usize,
+    /// Says how many transactions may be in flight.
+    load: Load,
     on_progress: Listener<Progress>,
     open: OpenGroups,
     in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
@@ -77,10 +78,14 @@ struct FailedChange {
 
 impl Pipeline {
     /// Creates an empty pipeline.
-    pub(super) fn new(client: Client, concurrency: usize, on_progress: Listener<Progress>) -> Self {
+    pub(super) fn new(
+        client: Client,
+        concurrency: InFlight,
+        on_progress: Listener<Progress>,
+    ) -> Self {
         Self {
+            load: client.store().begin_load(concurrency),
             client,
-            concurrency,
             on_progress,
             open: OpenGroups::default(),
             in_flight: FuturesUnordered::new(),
@@ -261,7 +266,7 @@ impl Pipeline {
 
     /// Sends a group once there is room and no transaction in flight writes any of its rows.
     async fn send_group(&mut self, group: ChangeGroup) {
-        while self.in_flight.len() >= self.concurrency
+        while self.in_flight.len() >= self.load.in_flight()
             || self.groups_in_flight.iter().any(|(_, other)| other.may_write_same_rows(&group))
         {
             self.await_outcome().await;

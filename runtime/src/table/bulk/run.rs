@@ -15,6 +15,7 @@ use crate::{
     error::{BoxError, Result},
     page::{Cursor, PageLoop},
     query::build::Query,
+    store::InFlight,
     table::{
         client::Client,
         job::Listener,
@@ -53,7 +54,7 @@ const LINGER: Duration = Duration::from_millis(200);
 pub struct Bulk {
     client: Client,
     table: Option<String>,
-    concurrency: usize,
+    concurrency: InFlight,
     linger: Duration,
     on_progress: Listener<Progress>,
     on_checkpoint: Listener<Cursor>,
@@ -94,7 +95,7 @@ impl Bulk {
         Self {
             client,
             table,
-            concurrency: CONCURRENCY,
+            concurrency: InFlight::Default(CONCURRENCY),
             linger: LINGER,
             on_progress: Listener::without_callback(),
             on_checkpoint: Listener::without_callback(),
@@ -116,8 +117,7 @@ impl Bulk {
     /// ```
     #[must_use]
     pub fn concurrency(mut self, transactions: usize) -> Self {
-        // With 0, the first transaction would wait for ever.
-        self.concurrency = transactions.max(1);
+        self.concurrency = InFlight::at_most(transactions);
         self
     }
 

@@ -1,7 +1,9 @@
 //! A layer that sends as fast as the store takes, and slows down where it refuses.
 
+mod counted;
 mod pace;
 mod traffic;
+mod window;
 
 use std::{
     collections::HashMap,
@@ -12,7 +14,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use self::{pace::Pace, traffic::Traffic};
+use self::{counted::Counted, pace::Pace, traffic::Traffic, window::Window};
 use crate::{
     backend::{
         Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
@@ -29,6 +31,9 @@ use crate::{
 
 /// Paces that nobody needs any more are looked for when there are this many.
 const MANY_PACES: usize = 1_024;
+
+/// The most requests that all loads of a client may have in flight, with those that wait for hot partitions.
+const MOST_PLACES: usize = 2_048;
 
 /// A layer that sends as fast as the store takes.
 ///
@@ -61,18 +66,40 @@ struct RateState {
     traffic: Traffic,
     account: Option<Pace>,
     partitions: HashMap<u64, Pace>,
+    window: Window,
+    /// Requests that were sent or wait for a turn of the account.
+    in_flight: usize,
+    /// Requests that wait for a turn of their own partition.
+    waiting: usize,
+    /// Loads that share the window.
+    loads: usize,
 }
 
 impl AdaptiveRate {
     /// Makes a layer in front of `backend`.
     pub fn around(backend: impl Backend) -> Self {
         let traffic = Traffic::new(Instant::now());
-        let state = RateState { traffic, account: None, partitions: HashMap::new() };
+        let state = RateState {
+            traffic,
+            account: None,
+            partitions: HashMap::new(),
+            window: Window::new(),
+            in_flight: 0,
+            waiting: 0,
+            loads: 0,
+        };
         Self { inner: Arc::new(backend), state: Arc::new(Mutex::new(state)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, RateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a load, which writes or reads many entities, among those that share the window. The load ends when the
+    /// result is dropped.
+    pub(crate) fn begin_load(&self) -> SharedWindow {
+        self.lock().loads += 1;
+        SharedWindow { rate: self.clone() }
     }
 
     /// Sends a request in its turn. `rows` says how many rows the answer has, beyond the entities that were
@@ -87,20 +114,51 @@ impl AdaptiveRate {
         let entities = amount(entities);
         // The partition first: who waits for it takes no turn of the account from others.
         let turn = self.lock().partition_turn(partition, entities);
-        sleep_until(turn).await;
+        if turn.is_some() {
+            let _waiting = Counted::new(self, |state| &mut state.waiting);
+            sleep_until(turn).await;
+        }
+        let in_flight = Counted::new(self, |state| &mut state.in_flight);
+        let came = Instant::now();
         let turn = self.lock().account_turn();
         sleep_until(turn).await;
+        let sent = Instant::now();
         let answer = request.await;
         let mut state = self.lock();
         match &answer {
-            Ok(found) => state.succeeded(partition, entities, amount(rows(found))),
+            Ok(found) => {
+                state.succeeded(partition, entities, amount(rows(found)));
+                state.note_answer(came, sent);
+            }
             Err(error) if error.is_throttled() => {
                 state.refused(partition, error.retry_after());
             }
             Err(_) => {}
         }
         drop(state);
+        drop(in_flight);
         answer
+    }
+}
+
+/// The window of a client, which one load shares with others.
+#[derive(Debug)]
+pub(crate) struct SharedWindow {
+    rate: AdaptiveRate,
+}
+
+impl SharedWindow {
+    /// Returns how many requests this load may have in flight: its part of the window. At least 1.
+    pub(crate) fn part(&self) -> usize {
+        let state = self.rate.lock();
+        (state.places() / state.loads.max(1)).max(1)
+    }
+}
+
+impl Drop for SharedWindow {
+    fn drop(&mut self) {
+        let mut state = self.rate.lock();
+        state.loads = state.loads.saturating_sub(1);
     }
 }
 
@@ -112,6 +170,22 @@ impl RateState {
 
     fn account_turn(&mut self) -> Option<Instant> {
         Some(self.account.as_mut()?.reserve(1.0, Instant::now()))
+    }
+
+    /// Returns how many requests all loads may have in flight. A request that waits for its hot partition takes no
+    /// place from others.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a window has from 1 to 1,024 places"
+    )]
+    fn places(&self) -> usize {
+        (self.window.size() as usize).saturating_add(self.waiting).min(MOST_PLACES)
+    }
+
+    fn note_answer(&mut self, came: Instant, sent: Instant) {
+        let waited = sent.saturating_duration_since(came);
+        self.window.note_answer(waited, sent.elapsed(), amount(self.in_flight));
     }
 
     fn succeeded(&mut self, partition: Option<u64>, entities: f64, rows: f64) {
@@ -144,6 +218,7 @@ impl RateState {
                     .lower(wait, now);
             }
             None => {
+                self.window.shrink(now);
                 let rate = self.traffic.request_rate(now);
                 self.account.get_or_insert_with(|| Pace::below(rate, now)).lower(wait, now);
             }
