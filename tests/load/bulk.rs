@@ -53,7 +53,10 @@ async fn assert_nine_tenths<T>(world: &World, entities: u64, a_second: f64, load
     let share = steady.entities() as f64 / steady.seconds() / a_second;
     load.await.unwrap();
     let throttled = whole.throttled_share();
-    println!("{entities} entities: {share:.3} of the limit, {throttled:.4} throttled");
+    println!(
+        "{entities} entities in {} requests: {share:.3} of the limit, {throttled:.4} throttled",
+        whole.requests()
+    );
     assert!(share >= 0.9, "{share}");
     assert!(throttled < 0.01, "{throttled}");
 }

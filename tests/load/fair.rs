@@ -62,7 +62,7 @@ fn spawn_hot_load(world: &World) -> tokio::task::JoinHandle<usize> {
 
 /// The hot partition takes a fifth of the account's requests and is refused the rest.
 #[tokio::test(start_paused = true)]
-async fn a_bulk_load_on_other_partitions_does_not_suffer_from_a_hot_one() {
+async fn a_hot_partition_gets_its_limit_and_a_bulk_load_on_others_does_not_suffer() {
     let world = World::new(2, LIMITS).await;
     // Four transactions at a time do not fill the account.
     let load = |number| {
@@ -79,4 +79,6 @@ async fn a_bulk_load_on_other_partitions_does_not_suffer_from_a_hot_one() {
     let seconds = span.seconds();
     hot.abort();
     assert!(seconds <= 1.03 * alone, "{seconds} s beside {alone} s");
+    let share = (span.entities() - 10_000) as f64 / seconds / 400.0;
+    assert!(share >= 0.9, "{share}");
 }

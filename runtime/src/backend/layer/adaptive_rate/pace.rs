@@ -4,8 +4,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// The share of the rate at the first refusal that a pace begins with. By then the store has taken more than its limit
+/// for as long as it bears a burst, so half is close to the limit.
+const BEGINNING: f64 = 0.5;
 /// The share of a pace that remains after a refusal.
 const DECREASE: f64 = 0.9;
+/// The growth of a new pace in a second of full use, as a share of the pace, until the next refusal. The first rate is
+/// a guess, which can be far too low for a partition that was quiet before.
+const SEEKING: f64 = 0.7;
 /// The growth of a pace in a second of full use, as a share of the pace after the last refusal.
 const INCREASE: f64 = 0.02;
 /// The time in which this gain doubles while nothing is refused, so that a pace which became far too slow, as
@@ -24,6 +30,8 @@ const SLOWEST: f64 = 1.0;
 pub(super) struct Pace {
     /// Units a second.
     rate: f64,
+    /// `true` until the pace was too fast once.
+    is_seeking: bool,
     /// Units a second by which the pace grows in a second, soon after it was lowered.
     step: f64,
     /// When the next request may be sent.
@@ -34,8 +42,8 @@ pub(super) struct Pace {
 impl Pace {
     /// Makes a pace below the rate at which the store took requests when it refused one.
     pub(super) fn below(rate: f64, now: Instant) -> Self {
-        let rate = (rate * DECREASE).max(FIRST);
-        Self { rate, step: rate * INCREASE, next: now, lowered: now }
+        let rate = (rate * BEGINNING).max(FIRST);
+        Self { rate, is_seeking: true, step: rate * INCREASE, next: now, lowered: now }
     }
 
     /// Reserves the next free moment for a request, and returns it.
@@ -48,8 +56,9 @@ impl Pace {
     /// Raises the pace after a success.
     pub(super) fn raise(&mut self, amount: f64, now: Instant) {
         let since = now.saturating_duration_since(self.lowered).min(12 * DOUBLING);
-        let growth = (since.as_secs_f64() / DOUBLING.as_secs_f64()).exp2();
-        self.rate += self.step * growth * amount / self.rate;
+        let growth = self.step * (since.as_secs_f64() / DOUBLING.as_secs_f64()).exp2();
+        let growth = if self.is_seeking { growth.max(self.rate * SEEKING) } else { growth };
+        self.rate += growth * amount / self.rate;
     }
 
     /// Lowers the pace after a refusal, and sends nothing for the time for which the store asks.
@@ -61,6 +70,7 @@ impl Pace {
             return;
         }
         self.rate = (self.rate * DECREASE).max(SLOWEST);
+        self.is_seeking = false;
         self.step = self.rate * INCREASE;
         self.lowered = now;
     }
@@ -84,7 +94,7 @@ mod tests {
     #[test]
     fn requests_follow_each_other_at_the_pace() {
         let start = Instant::now();
-        let mut pace = Pace::below(100.0 / DECREASE, start);
+        let mut pace = Pace::below(100.0 / BEGINNING, start);
         assert_eq!(pace.reserve(1.0, start), start);
         assert_eq!(pace.reserve(50.0, start), start + Duration::from_millis(10));
         assert_eq!(pace.reserve(1.0, start), start + Duration::from_millis(510));
@@ -97,7 +107,7 @@ mod tests {
     #[test]
     fn refusals_of_one_moment_lower_it_once_and_use_raises_it() {
         let start = Instant::now();
-        let mut pace = Pace::below(1_000.0, start);
+        let mut pace = Pace::below(1_800.0, start);
         assert!((pace.rate - 900.0).abs() < 1e-9);
         pace.lower(None, start + REACTION / 2);
         assert!((pace.rate - 900.0).abs() < 1e-9);
@@ -116,6 +126,18 @@ mod tests {
             pace.lower(None, start + REACTION);
         }
         assert!((pace.rate - SLOWEST).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_new_pace_grows_fast_until_it_is_refused() {
+        let start = Instant::now();
+        let mut pace = Pace::below(0.0, start);
+        assert!((pace.rate - FIRST).abs() < 1e-9);
+        pace.raise(100.0, start + REACTION);
+        assert!((pace.rate - 170.0).abs() < 1e-9, "{}", pace.rate);
+        pace.lower(None, start + REACTION);
+        pace.raise(100.0, start + REACTION);
+        assert!((pace.rate - 155.0).abs() < 0.1, "{}", pace.rate);
     }
 
     #[test]
