@@ -101,6 +101,20 @@ fn storage_counts_each_copy() {
     close(given.price_per_month(&prices), 1_000_000.0 / 1_073_741_824.0 * 2.0);
 }
 
+/// Rows of 512 bytes, pages of 1,000 rows, 20,000 requests a second. A month of a GiB costs 2, and 10,000 pages cost 1.
+#[test]
+fn growth_shows_a_million_a_billion_and_a_trillion_rows() {
+    let plan = STAFF.plan().storing_bytes::<Employee>(1_000, 512);
+    let text = plan.markdown_priced(&Prices::per_10_000(9.0, 1.0, 9.0, 9.0).with_storage(2.0));
+    for row in [
+        "| 10^6 | 0.000466 | 0.0 % | 1000 | 0.050000 s | 0.953674 | 0.100000 |",
+        "| 10^9 | 0.465661 | 0.1 % | 1000000 | 50 s | 954 | 100 |",
+        "| 10^12 | 466 | 93.1 % | 1000000000 | 13.9 h | 953674 | 100000 |",
+    ] {
+        assert!(text.contains(row), "{row} is not in {text}");
+    }
+}
+
 #[tokio::test]
 async fn storage_can_be_measured() {
     let client = Client::memory();

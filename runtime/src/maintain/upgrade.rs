@@ -91,7 +91,8 @@ impl<E: TableEntity> Upgrade<E> {
         Self { query: self.query.page_size(rows), ..self }
     }
 
-    /// Sets how many transactions may be in flight. The default is 8.
+    /// Sets how many transactions may be in flight. The default is 8, or as many as the store
+    /// welcomes if the client [adapts its rate](crate::ClientBuilder::adaptive_rate).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -46,7 +46,8 @@ impl<E: TableEntity> QueryMany<E> {
         self.queries.first().map(|query| query.request.store.begin_load(self.concurrency))
     }
 
-    /// Sets how many queries run concurrently. The default is 8.
+    /// Sets how many queries run concurrently. The default is 8, or as many as the store
+    /// welcomes if the client [adapts its rate](crate::ClientBuilder::adaptive_rate).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -140,8 +140,11 @@ impl ClientBuilder {
 
     /// Lets the client send as fast as its store takes: requests wait for their turn from the first refusal
     /// on, for a hot partition or for the account. Off by default. It needs [`retry`](Self::retry), which
-    /// repeats what was refused. Give [`Bulk::concurrency`](crate::Bulk::concurrency) a high bound then,
-    /// such as 256.
+    /// repeats what was refused.
+    ///
+    /// Bulk writes, `get_many`, `query_many` and workers then keep as many requests in flight as the store welcomes,
+    /// between 1 and about 1,000. They share that number, and a bound such as
+    /// [`Bulk::concurrency`](crate::Bulk::concurrency) can only lower it.
     ///
     /// ```
     /// use entable::{backend::Memory, prelude::*};

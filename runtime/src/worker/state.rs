@@ -245,7 +245,8 @@ impl Worker {
         self
     }
 
-    /// Sets how many partitions the worker works on concurrently, at least 1. The default is 16.
+    /// Sets how many partitions the worker works on concurrently, at least 1. The default is 16, or as many as
+    /// the store welcomes if the client [adapts its rate](crate::ClientBuilder::adaptive_rate).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -78,7 +78,8 @@ impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
 }
 
 impl<Q, T> DeleteAll<Q, T> {
-    /// Sets how many transactions may be in flight. The default is 8.
+    /// Sets how many transactions may be in flight. The default is 8, or as many as the store
+    /// welcomes if the client [adapts its rate](crate::ClientBuilder::adaptive_rate).
     pub fn concurrency(self, transactions: usize) -> Self {
         Self { concurrency: InFlight::at_most(transactions), ..self }
     }

@@ -103,7 +103,8 @@ impl Bulk {
         }
     }
 
-    /// Sets how many transactions may be in flight. The default is 8.
+    /// Sets how many transactions may be in flight. The default is 8, or as many as the store
+    /// welcomes if the client [adapts its rate](crate::ClientBuilder::adaptive_rate).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -44,6 +44,10 @@ const MOST_PLACES: usize = 2_048;
 /// their turn in the order in which they came. Those of a partition with a pace of its own hold back no
 /// others.
 ///
+/// The layer also learns how many requests at a time are welcome. A client that was built with
+/// [`ClientBuilder::adaptive_rate`](crate::ClientBuilder::adaptive_rate) lets its bulk writes, its reads of many
+/// points and its workers grow to that number.
+///
 /// The layer repeats no request: put [`Retry`](super::Retry) around it, as
 /// [`ClientBuilder::adaptive_rate`](crate::ClientBuilder::adaptive_rate) does.
 ///
