@@ -17,7 +17,7 @@ pub(crate) fn in_turns(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Dur
     (median(times.0), median(times.1))
 }
 
-/// The time of each of two things that are done in so many pieces, in turns piece by piece: a piece
+/// The time of each of two things that are each done in `pieces` pieces, in turns piece by piece: a piece
 /// is shorter than a turn of the scheduler, so that other programs hardly count. Of each piece it
 /// is the median of the repeats.
 pub(crate) fn in_pieces(

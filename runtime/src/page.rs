@@ -43,7 +43,7 @@ impl<T> Page<T> {
 ///
 /// ```text
 /// let mut pages = PageLoop::from_start();
-/// while let Some(from) = pages.begin_page() {
+/// while let Some(from) = pages.take_position() {
 ///     // Read the page at `from`, and work on it.
 ///     pages.continue_at(page.next);
 ///     // Report: a later run can continue at `pages.cursor()`.
@@ -69,9 +69,10 @@ impl<C> PageLoop<C> {
         Self::At(cursor)
     }
 
-    /// Returns where the next page begins: `Some(None)` for the first page, `None` at the end.
+    /// Returns where the next page begins, and ends the loop until [`continue_at`](Self::continue_at) is called.
+    /// Returns `Some(None)` for the first page, and `None` at the end.
     #[allow(clippy::option_option, reason = "a page to read, which may be the first one")]
-    pub(crate) fn begin_page(&mut self) -> Option<Option<C>> {
+    pub(crate) fn take_position(&mut self) -> Option<Option<C>> {
         match std::mem::replace(self, Self::End) {
             Self::At(from) => Some(from),
             Self::End => None,

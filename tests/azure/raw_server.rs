@@ -17,7 +17,7 @@ use crate::scripted_http::KEY;
 #[derive(Clone)]
 pub(crate) struct Manner {
     pub(crate) bytes: Vec<u8>,
-    /// Sends so many bytes at a time.
+    /// The number of bytes that are sent at a time.
     pub(crate) chunk: usize,
     pub(crate) pause: Duration,
     /// Goes on with these for ever.

@@ -18,7 +18,7 @@ mod relaxed;
 mod rows;
 mod verified;
 
-/// So many by default, so many in the long run.
+/// Returns `few` by default, and `many` if `ENTABLE_LONG` is set.
 fn rounds(few: usize, many: usize) -> usize {
     if std::env::var_os("ENTABLE_LONG").is_some() { many } else { few }
 }

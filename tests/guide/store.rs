@@ -84,7 +84,7 @@ impl Store {
         std::mem::take(&mut *self.between.sent.lock().unwrap())
     }
 
-    /// Ends each page after so many rows, as the service does when a query takes five seconds.
+    /// Ends each page after `rows` rows, as the service does when a query takes five seconds.
     pub fn shorten_pages(&self, rows: u32) {
         self.between.rows_of_page.store(rows, Ordering::SeqCst);
     }

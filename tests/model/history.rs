@@ -126,7 +126,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Tries so many random histories; a failing one is made as short as it can be.
+/// Tries `histories` random histories. Makes a failing one as short as possible.
 pub(crate) fn agrees(backend: impl Fn() -> Arc<dyn Backend>, histories: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let config = Config { cases: histories, failure_persistence: None, ..Config::default() };

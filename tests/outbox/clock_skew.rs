@@ -18,7 +18,7 @@ struct Welcome {
     id: u32,
 }
 
-/// Another clock, so many hours off.
+/// A clock that is ahead of another clock by a number of hours.
 #[derive(Debug)]
 struct Skewed(Arc<SteppedClock>, i64);
 

@@ -248,7 +248,7 @@ async fn a_second_effect_under_another_case_of_the_tables_name_is_refused() {
     assert_eq!(seen.load(Ordering::SeqCst), 2);
 }
 
-/// A message can name only so many partitions with effects: one more is refused before its effect.
+/// The number of partitions with effects that a message can name is limited: one more is refused before its effect.
 #[tokio::test(start_paused = true)]
 async fn an_effect_that_cannot_be_named_is_refused() {
     let world = World::new().await;

@@ -259,7 +259,7 @@ proptest! {
     }
 }
 
-/// The first so many units, with separators between some of them.
+/// Makes date forms of the first one to eight units, with separators between some of them.
 pub(crate) fn date_forms_in_order() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(vec!["", "-", "T", "."]), 1..8).prop_map(|between| {
         between.iter().zip("YmdHMSf".chars()).map(|(text, unit)| format!("{text}%{unit}")).collect()
@@ -297,12 +297,12 @@ fn the_keys_of_the_design_come_out_whole() {
         segments: &[part(Form::Plain, None), Segment::Literal("_"), part(Form::Plain, None)],
     };
     let mut key = KeyWriter::new(&REVIEW, "RowKey");
-    key.part(|out| 123_u32.encode_zero_padded(6, out)).unwrap();
-    key.part(|out| 2012_u16.encode_zero_padded(4, out)).unwrap();
+    key.write_part(|out| 123_u32.encode_zero_padded(6, out)).unwrap();
+    key.write_part(|out| 2012_u16.encode_zero_padded(4, out)).unwrap();
     assert_eq!(key.finish().unwrap(), "empid_000123_2012");
     let mut key = KeyWriter::new(&NAMES, "RowKey");
-    key.part(|out| "Ann_Marie".to_owned().encode(out)).unwrap();
-    key.part(|out| "R&D/Test_1".to_owned().encode(out)).unwrap();
+    key.write_part(|out| "Ann_Marie".to_owned().encode(out)).unwrap();
+    key.write_part(|out| "R&D/Test_1".to_owned().encode(out)).unwrap();
     assert_eq!(key.finish().unwrap(), "Ann~5FMarie_R&D~2FTest_1");
 }
 

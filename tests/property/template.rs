@@ -104,7 +104,7 @@ pub(crate) fn key_of(template: &'static Template, values: &[Value]) -> Option<St
     let mut writer = KeyWriter::new(template, "RowKey");
     for (part, value) in template.parts().zip(values) {
         writer
-            .part(|out| {
+            .write_part(|out| {
                 encode(part, value, out);
                 Ok(())
             })
@@ -201,10 +201,10 @@ proptest! {
         };
         let key = |(text, id, number, time): &(String, u32, i32, OffsetDateTime)| {
             let mut key = KeyWriter::new(&TEMPLATE, "RowKey");
-            key.part(|out| id.encode_zero_padded(3, out)).unwrap();
-            key.part(|out| number.encode(out)).unwrap();
-            key.part(|out| time.encode_descending(out)).unwrap();
-            key.part(|out| text.encode(out)).unwrap();
+            key.write_part(|out| id.encode_zero_padded(3, out)).unwrap();
+            key.write_part(|out| number.encode(out)).unwrap();
+            key.write_part(|out| time.encode_descending(out)).unwrap();
+            key.write_part(|out| text.encode(out)).unwrap();
             key.finish().unwrap()
         };
         let tuple = |(text, id, number, time): &(String, u32, i32, OffsetDateTime)| {
@@ -230,8 +230,8 @@ fn leaked(segments: &[Segment]) -> &'static Template {
 fn a_terminator_may_be_a_digit_of_an_escape() {
     let template = leaked(&[text(None), literal("7"), text(None)]);
     let mut key = KeyWriter::new(template, "RowKey");
-    key.part(|out| "~7".to_owned().encode(out)).unwrap();
-    key.part(|out| "7~".to_owned().encode(out)).unwrap();
+    key.write_part(|out| "~7".to_owned().encode(out)).unwrap();
+    key.write_part(|out| "7~".to_owned().encode(out)).unwrap();
     let key = key.finish().unwrap();
     assert_eq!(key, "~7E~3777~7E");
     assert_eq!(template.split(&key).unwrap(), ["~7E~37", "7~7E"]);
@@ -258,7 +258,7 @@ fn a_key_that_lacks_a_part_is_refused() {
 #[test]
 fn a_type_that_breaks_its_width_is_refused() {
     let mut writer = KeyWriter::new(leaked(&[text(Some(3))]), "RowKey");
-    let error = writer.part(|out| "four".to_owned().encode(out)).unwrap_err();
+    let error = writer.write_part(|out| "four".to_owned().encode(out)).unwrap_err();
     assert!(error.is_invalid());
     assert_eq!(error.property(), Some("Name"));
     assert_eq!(error.message(), "its key part has 3 characters, the value takes 4");
@@ -277,7 +277,7 @@ fn keys_that_the_template_did_not_write_are_refused() {
 #[test]
 fn a_key_over_the_limit_is_refused_with_its_size() {
     let mut key = KeyWriter::new(leaked(&[literal("a_"), text(None)]), "RowKey");
-    key.part(|out| "x".repeat(511).encode(out)).unwrap();
+    key.write_part(|out| "x".repeat(511).encode(out)).unwrap();
     let error = key.finish().unwrap_err();
     assert!(error.is_too_large());
     assert!(error.message().contains("513") && error.message().contains("512"), "{error}");

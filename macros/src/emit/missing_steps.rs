@@ -51,7 +51,7 @@ impl FamilyPathBuilder<'_> {
 
     /// Returns the type that stands for the method which the builder state lacks. `None` after a window of times.
     fn missing_step(&self, given: &GivenFlags) -> Option<Ident> {
-        if self.is_refused || self.has_window(given) && self.is_path(given) {
+        if self.is_refused || self.is_window_given(given) && self.is_path(given) {
             return None;
         }
         let field = self.next_field(given)?;

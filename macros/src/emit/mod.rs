@@ -89,7 +89,7 @@ pub(crate) fn emit_projection(projection: &model::Projection) -> TokenStream {
 
 /// Returns the code of `#[derive(EntitySet)]`.
 pub(crate) fn emit_entity_set(set: &model::EntitySet) -> TokenStream {
-    let members = set::member_constants(set);
+    let members = set::emit_set_members(set);
     let body = match set.shape {
         model::Shape::Enum => set::emit_enum_set(set),
         model::Shape::Struct => aggregate::emit_aggregate_set(set),

@@ -201,7 +201,7 @@ impl<'m> FamilyPathBuilder<'m> {
     }
 
     /// Returns whether the builder state contains a window of times, which determines the tables to read.
-    pub(super) fn has_window(&self, given: &GivenFlags) -> bool {
+    pub(super) fn is_window_given(&self, given: &GivenFlags) -> bool {
         self.table_flags() > 0 && given.get(self.parts.len() + 1).copied().unwrap_or_default()
     }
 
@@ -235,14 +235,14 @@ impl<'m> FamilyPathBuilder<'m> {
     fn is_complete(&self, given: &GivenFlags) -> bool {
         let parts = self.parts.len() + usize::from(self.has_lost_part());
         given.iter().take(parts).all(|given| *given)
-            && (self.has_table(given) || self.has_window(given))
+            && (self.has_table(given) || self.is_window_given(given))
     }
 
     /// Returns whether the builder state fixes the whole PartitionKey, which makes it usable as a path.
     pub(super) fn is_path(&self, given: &GivenFlags) -> bool {
         self.is_refused
             || (given.iter().take(self.family.partition.parts().count()).all(|given| *given)
-                && (self.has_table(given) || self.has_window(given)))
+                && (self.has_table(given) || self.is_window_given(given)))
     }
 
     /// Returns the next part, with its number and its field.
@@ -251,7 +251,7 @@ impl<'m> FamilyPathBuilder<'m> {
         let part: &'m TemplatePart = self.parts.get(at)?;
         // After a window of times, a single time must not be given.
         let is_dated = self.dated_field().is_some_and(|(field, _)| field == part.field);
-        if self.has_window(given) && is_dated {
+        if self.is_window_given(given) && is_dated {
             return None;
         }
         Some((at, part, self.entity.fields.get(part.field)?))
@@ -353,7 +353,7 @@ impl<'m> FamilyPathBuilder<'m> {
                 let marker = self.marker(at);
                 quote! { #name<#marker> }
             }
-            None if self.has_window(given) => quote! { _rt_Range<#entity, #many> },
+            None if self.is_window_given(given) => quote! { _rt_Range<#entity, #many> },
             None => quote! { _rt_Point<#entity, #view> },
         }
     }
@@ -401,7 +401,7 @@ impl<'m> FamilyPathBuilder<'m> {
         let name = builder_type_name(self.entity);
         match self.position(given) {
             Some(_) => quote! { #name(#draft, _rt_PhantomData) },
-            None if self.has_window(given) => quote! { _rt_Range::from_path_draft(#draft) },
+            None if self.is_window_given(given) => quote! { _rt_Range::from_path_draft(#draft) },
             None => quote! { _rt_point(#draft) },
         }
     }
@@ -553,7 +553,7 @@ impl<'m> FamilyPathBuilder<'m> {
             Some(calls) => format!("{does}: `{calls}`."),
             None => format!("{does}."),
         };
-        if self.is_complete(after) && !self.has_window(after) {
+        if self.is_complete(after) && !self.is_window_given(after) {
             doc.push_str("\n\nThis completes the key.");
         } else if self.is_path(after) && !self.is_path(given) {
             doc.push_str(

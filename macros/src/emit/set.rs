@@ -12,7 +12,7 @@ use crate::{
 
 /// Returns the constant with the members' schemas, the statics with their discriminators and key forms, which the
 /// compiler computes, the impl of `SetMembers`, and assertions that no row can belong to two members.
-pub(super) fn member_constants(set: &EntitySet) -> TokenStream {
+pub(super) fn emit_set_members(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let name = crate::names::ident_text(ident);
     let members = set.members.iter().enumerate();

@@ -15,7 +15,8 @@ use crate::{
 pub(crate) struct Message {
     pub(crate) ident: Ident,
     pub(crate) block: CodeBlock,
-    /// The name in stored messages of this type.
+    /// The type name that stored messages contain, by which a worker finds their handler: `name = ".."`, or the name
+    /// of the struct.
     pub(crate) name: LitStr,
     pub(crate) version: u32,
     /// Whether messages need an authenticity code: `Some(true)` for `authenticated`, `Some(false)` for

@@ -264,10 +264,10 @@ fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), Invalid
     Ok(())
 }
 
-/// Puts the text of each key part that a field is read from into `texts`. `slots` gives, for each
-/// row family, the index in `texts` of every part of the PartitionKey and of every part of the
-/// RowKey. [`UNREAD`] marks a part that no field is read from. A key all of whose parts are
-/// `UNREAD` is not compared with its template.
+/// Splits the keys of `row` into the texts of their parts, and stores each text in `texts`. `slots`
+/// contains a pair for each row family: for every part of the PartitionKey, and for every part of
+/// the RowKey, the index in `texts`. The index [`UNREAD`] means that no field needs the part. A key
+/// is not compared with its template if all of its parts are `UNREAD`.
 ///
 /// # Errors
 ///

@@ -136,7 +136,7 @@ fn refuse_prefix(prefix: &str) -> Result<()> {
 /// Returns the names of tables that begin with `prefix`, in any case.
 async fn tables_of(backend: &dyn Backend, prefix: &str) -> Result<Vec<String>> {
     let (mut names, mut pages) = (Vec::new(), PageLoop::<String>::from_start());
-    while let Some(from) = pages.begin_page() {
+    while let Some(from) = pages.take_position() {
         let request = TableRequest::List { from: from.as_deref(), within: None };
         let page = backend.tables(request).await?;
         names.extend(page.names.into_iter().filter(|name| {

@@ -163,7 +163,7 @@ impl Client {
             is_verified: true,
             deletes_extra: false,
             leaves_open_work: false,
-            on_progress: Listener::without_callback(),
+            on_progress: Listener::silent(),
         }
     }
 }

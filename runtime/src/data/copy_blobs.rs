@@ -107,7 +107,7 @@ impl Client {
             from: self.clone(),
             to: other.clone(),
             is_writing: true,
-            on_progress: Listener::without_callback(),
+            on_progress: Listener::silent(),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Client {
             format: Format::default(),
             is_resumed: false,
             max_growth_bytes: None,
-            on_progress: Listener::without_callback(),
+            on_progress: Listener::silent(),
         }
     }
 }

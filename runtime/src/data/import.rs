@@ -124,8 +124,8 @@ impl Client {
             first_line: 1,
             concurrency: CONCURRENCY,
             skip_bad: None,
-            on_bad: Listener::without_callback(),
-            on_progress: Listener::without_callback(),
+            on_bad: Listener::silent(),
+            on_progress: Listener::silent(),
         }
     }
 }

@@ -116,7 +116,7 @@ impl<S: PartitionPathBuilder> Path for S {
     type View = S::View;
 
     fn access(self) -> UntypedPath {
-        self.into_draft().into_access()
+        self.into_draft().into_untyped_path()
     }
 }
 
@@ -147,7 +147,7 @@ macro_rules! paths {
                 /// Creates the path from a builder's draft.
                 #[doc(hidden)]
                 pub fn from_path_draft(draft: PathDraft) -> Self {
-                    Self { access: draft.into_access(), of: PhantomData }
+                    Self { access: draft.into_untyped_path(), of: PhantomData }
                 }
 
                 #[allow(dead_code, reason = "of some of the paths")]

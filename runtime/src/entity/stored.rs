@@ -168,7 +168,7 @@ impl<T> Stored<T> {
     /// # }
     /// ```
     pub fn location(&self) -> Location {
-        self.row.read_location()
+        self.row.location_read_from()
     }
 
     /// Returns the ETag that was read or that the write returned. The ETag is empty if the answer to the write was

@@ -92,7 +92,7 @@ fn write_key(
 ) -> Result<String> {
     let mut key = KeyWriter::new(template, name);
     for part in template.parts() {
-        key.part(|out| push_part(own, part, primary, out))?;
+        key.write_part(|out| push_part(own, part, primary, out))?;
     }
     key.finish()
 }

@@ -116,7 +116,7 @@ impl UntypedPath {
         token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
     ) -> Result<Self> {
         match &self.open {
-            Some(draft) => Ok(PathDraft::clone(draft).with_tokens(token)?.into_access()),
+            Some(draft) => Ok(PathDraft::clone(draft).with_tokens(token)?.into_untyped_path()),
             None => Ok(self.clone()),
         }
     }
@@ -546,7 +546,8 @@ impl PathDraft {
         self.keys.row.clone().into_prefix()
     }
 
-    pub(super) fn into_access(mut self) -> UntypedPath {
+    /// Builds the path that a query runs: the PartitionKey, and one RowKey or a range of RowKeys.
+    pub(super) fn into_untyped_path(mut self) -> UntypedPath {
         let open = (!self.secrets.is_empty()).then(|| Box::new(self.clone()));
         let is_row_given = self.bounds.is_none() && self.keys.row.is_complete();
         let parts = match (self.keys.partition.is_complete(), is_row_given) {

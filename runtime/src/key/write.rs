@@ -66,11 +66,11 @@ impl Template {
 /// };
 ///
 /// let mut key = KeyWriter::new(&EMPLOYEE, "RowKey");
-/// key.part(|out| 223_u32.encode_zero_padded(6, out))?;
+/// key.write_part(|out| 223_u32.encode_zero_padded(6, out))?;
 /// assert_eq!(key.finish()?, "empid_000223");
 ///
 /// let mut key = KeyWriter::new(&EMPLOYEE, "RowKey");
-/// assert!(key.part(|out| 1_000_000_u32.encode_zero_padded(6, out)).unwrap_err().is_invalid());
+/// assert!(key.write_part(|out| 1_000_000_u32.encode_zero_padded(6, out)).unwrap_err().is_invalid());
 /// # Ok::<(), entable::Error>(())
 /// ```
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl KeyWriter {
     ///
     /// `is_invalid`, naming the field, if the part cannot hold the value, and if the template has
     /// no more parts.
-    pub fn part(
+    pub fn write_part(
         &mut self,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
     ) -> Result<()> {

@@ -20,7 +20,8 @@ pub struct PatternChange {
     pub name: String,
     /// The differences, in words: what the pattern was, and what it is.
     pub what: Vec<String>,
-    /// The changes of entity types that cause them, as far as layouts show them.
+    /// The changes of entity types that caused the differences in `what`, such as an added index. Empty if the two
+    /// layouts show none.
     pub because: Vec<String>,
     /// The claim that the pattern no longer meets, in words; `None` if it meets all.
     pub broken: Option<String>,

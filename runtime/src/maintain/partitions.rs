@@ -127,7 +127,7 @@ impl Client {
             table: table.into(),
             top: DEFAULT_TOP,
             max_requests: u64::MAX,
-            on_progress: Listener::without_callback(),
+            on_progress: Listener::silent(),
         }
     }
 }

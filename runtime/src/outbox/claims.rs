@@ -450,7 +450,7 @@ impl ClaimAndReservedKeys {
         if is_own && !wanted.kinds.schema.sealed {
             let operation = reserve_existing(found, &self.row().id)?;
             let table = &wanted.address.row.table;
-            let written = self.deadline.write_unsealed(&outbox.store, table, operation).await?;
+            let written = self.deadline.write_unencrypted(&outbox.store, table, operation).await?;
             let etag = written.etag;
             return Ok(row_with_written_etag(&reservation_row(found, &self.row().id, from)?, etag));
         }

@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use super::{change_tokens::plan_effect, expired::ExpiredRowsInTheWay, state::Outbox};
 use crate::{
     error::Result,
-    plan::{Change, Effect, Planned},
+    plan::{Change, Effect, EffectOrVerb},
 };
 
 /// Returns the effects of changes in order. An insert whose key was occupied by an expired row in `expired`
@@ -34,9 +34,9 @@ async fn effect_of_change(
     index: usize,
     change: &Change,
 ) -> Result<Arc<Effect>> {
-    let verb = match change.planned() {
-        Planned::Effect(effect) => return Ok(effect.clone()),
-        Planned::Verb(verb) => verb,
+    let verb = match change.effect_or_verb() {
+        EffectOrVerb::Effect(effect) => return Ok(effect.clone()),
+        EffectOrVerb::Verb(verb) => verb,
     };
     // Read again in each attempt, because the effect depends on the primary.
     let (keys, may_end_torn) = (verb.keys(), verb.may_end_torn_entity());

@@ -72,7 +72,7 @@ impl WriteDeadline {
     }
 
     /// Writes one remote row unencrypted. After the deadline, fails with `is_contended` and sends nothing.
-    pub(crate) async fn write_unsealed(
+    pub(crate) async fn write_unencrypted(
         &self,
         store: &Store,
         table: &str,

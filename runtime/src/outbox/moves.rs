@@ -172,7 +172,7 @@ impl MoveJob<'_> {
             return Ok(self.outbox.store.row_if_table_exists(receipt).await?.is_none());
         }
         let tombstone = insert_tombstone(to_partition, &self.message_identity())?;
-        let insert = || deadline.write_unsealed(&self.outbox.store, to_table, tombstone.clone());
+        let insert = || deadline.write_unencrypted(&self.outbox.store, to_table, tombstone.clone());
         let inserted = match insert().await {
             // A slow carrier could create the dated table later and insert the entity.
             Err(error) if error.is_table_missing() && self.create_target_table().await? => {

@@ -131,7 +131,7 @@ impl BulkWork {
         if groups.with_rest == 0 {
             return begin.saturating_add(if busy > 0 { of_full } else { 0 });
         }
-        // The rests that are done after so many round trips, while the last full transactions are in flight.
+        // The rests that are done after `time` round trips, while the last full transactions are in flight.
         let done = |time: u64| {
             let later = time.saturating_sub(of_full) / of_rest;
             busy.saturating_mul(later)

@@ -25,9 +25,9 @@ pub(crate) struct PlanPart {
     pub(crate) title: &'static str,
     pub(crate) heads: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<String>>,
-    /// How the figures are made.
+    /// Paragraphs that explain how the figures of the table are computed.
     pub(crate) about: Vec<String>,
-    /// Hot partitions, in words.
+    /// A sentence for each partition that gets more requests than one partition can take.
     pub(crate) hot: Vec<String>,
 }
 

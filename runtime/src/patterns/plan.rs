@@ -142,8 +142,8 @@ impl Plan {
         self.add_type::<E>(entities, None)
     }
 
-    /// Adds the storage of `entities` entities of a type, with all of their copies. A primary has so many bytes,
-    /// and copies as many for the properties that they hold.
+    /// Adds the storage of `entities` entities of a type, with all of their copies. A primary has `bytes`
+    /// bytes, and each copy has the share of its properties.
     #[must_use]
     pub fn storing_bytes<E: TableEntity>(self, entities: u64, bytes: u64) -> Self {
         self.add_type::<E>(entities, Some(bytes))

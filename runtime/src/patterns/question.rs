@@ -102,7 +102,7 @@ pub(super) struct Elsewhere {
     pub(super) reads: u64,
     /// Writes before the transaction, which reserve unique values.
     pub(super) reservations: u64,
-    /// Writes after the answer.
+    /// Writes to the remote rows that the library sends after the call has returned.
     pub(super) writes: u64,
 }
 
@@ -330,8 +330,8 @@ impl Question {
         }
     }
 
-    /// Returns the requests of one call that finds `items` entities, in `tables` dated tables. A bulk load writes
-    /// so many entities, to `partitions` partitions.
+    /// Returns the requests of one call that finds `items` entities, in `tables` dated tables. For a
+    /// bulk load, `items` is the number of entities that it writes, to `partitions` partitions.
     pub(super) fn requests(&self, items: u64, tables: Option<u64>, partitions: u64) -> Requests {
         match &self.work {
             Work::Point { parts } => {

@@ -80,8 +80,8 @@ impl Step {
 }
 
 impl Question {
-    /// Returns the steps of one call that finds `items` entities, in `tables` dated tables. A bulk load writes so many
-    /// entities, to `partitions` partitions.
+    /// Returns the steps of one call that finds `items` entities, in `tables` dated tables. For a bulk load,
+    /// `items` is the number of entities that it writes, to `partitions` partitions.
     pub(super) fn steps(&self, items: u64, tables: Option<u64>, partitions: u64) -> Vec<Step> {
         let mut steps = match &self.work {
             Work::Point { parts } => {

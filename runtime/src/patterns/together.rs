@@ -81,7 +81,7 @@ impl Together {
         self
     }
 
-    /// Makes the last write for so many entities of its type.
+    /// Repeats the last write for `entities` entities of its type.
     #[must_use]
     pub fn times(mut self, entities: usize) -> Self {
         if let Some(last) = self.writes.pop() {

@@ -26,12 +26,12 @@ const ANY_GENERATION: &str = "000000000000000000000000";
 pub(crate) struct Change {
     /// What the commit must do for the change: what the entity's type needs, except what the verb cannot need.
     needs: Needs,
-    planned: Planned,
+    effect_or_verb: EffectOrVerb,
 }
 
-/// What is known about a change before its commit.
+/// The effect of a change, or its verb while the effect is not known.
 #[derive(Debug, Clone)]
-pub(crate) enum Planned {
+pub(crate) enum EffectOrVerb {
     /// The effect of a verb that reads nothing. It is planned when the change is made: the caller gets a refusal
     /// immediately, and a retry does not plan again.
     Effect(Arc<Effect>),
@@ -100,12 +100,12 @@ impl Change {
         let needs = needs.without(Needs::CURRENT.and(Needs::TOKENS));
         let changes_one_row = effect.old.is_none() && effect.new.is_none();
         let needs = if changes_one_row { needs.without(Needs::OTHER_ROWS) } else { needs };
-        Self { needs, planned: Planned::Effect(Arc::new(effect)) }
+        Self { needs, effect_or_verb: EffectOrVerb::Effect(Arc::new(effect)) }
     }
 
-    /// Creates a verb on an entity of type `schema`. `at` is the access path from the caller, or `None` if the caller
+    /// Creates a change from a verb on an entity of type `schema`. `at` is the access path from the caller, or `None` if the caller
     /// passed an entity.
-    pub(super) fn new(
+    pub(super) fn from_verb(
         schema: &'static Schema,
         verb: EntityVerb,
         at: Option<&UntypedPath>,
@@ -116,7 +116,7 @@ impl Change {
             return Self::with_complete_keys(planner, verb);
         }
         let pending = PendingVerb { planner, verb, at: at.cloned(), keys: None, on_race: None };
-        Ok(Self { needs, planned: Planned::Verb(Box::new(pending)) })
+        Ok(Self { needs, effect_or_verb: EffectOrVerb::Verb(Box::new(pending)) })
     }
 
     fn with_complete_keys(planner: Planner, verb: EntityVerb) -> Result<Self> {
@@ -127,7 +127,7 @@ impl Change {
         let needs = planner.schema.needs().without(Needs::TOKENS);
         let keys = Some(verb.keys_to_read(&planner)?);
         let pending = PendingVerb { planner, verb, at: None, keys, on_race };
-        Ok(Self { needs, planned: Planned::Verb(Box::new(pending)) })
+        Ok(Self { needs, effect_or_verb: EffectOrVerb::Verb(Box::new(pending)) })
     }
 
     /// Returns what the commit must do for the change.
@@ -142,7 +142,7 @@ impl Change {
 
     /// Returns the change with blind tokens added to its keys.
     pub(crate) fn with_tokens(&self, tokens: &TokenMaker) -> Result<Self> {
-        let Planned::Verb(pending) = &self.planned else { return Ok(self.clone()) };
+        let EffectOrVerb::Verb(pending) = &self.effect_or_verb else { return Ok(self.clone()) };
         let planner = Planner { tokens: tokens.clone(), ..pending.planner };
         let verb = pending.verb.clone().with_tokens(&planner, pending.at.as_ref())?;
         Self::with_complete_keys(planner, verb)
@@ -150,28 +150,28 @@ impl Change {
 
     /// Returns the effect if it is known without a read.
     pub(crate) fn known_effect(&self) -> Option<&Arc<Effect>> {
-        match &self.planned {
-            Planned::Effect(effect) => Some(effect),
-            Planned::Verb(_) => None,
+        match &self.effect_or_verb {
+            EffectOrVerb::Effect(effect) => Some(effect),
+            EffectOrVerb::Verb(_) => None,
         }
     }
 
-    /// Returns what is known about a change before its commit.
-    pub(crate) fn planned(&self) -> &Planned {
-        &self.planned
+    /// Returns the effect of the change, or its verb if the effect is not known yet.
+    pub(crate) fn effect_or_verb(&self) -> &EffectOrVerb {
+        &self.effect_or_verb
     }
 
     /// Returns the type of the entity, or `None` for an untyped row.
     pub(crate) fn schema(&self) -> Option<&'static Schema> {
-        match &self.planned {
-            Planned::Effect(effect) => effect.schema,
-            Planned::Verb(pending) => Some(pending.schema()),
+        match &self.effect_or_verb {
+            EffectOrVerb::Effect(effect) => effect.schema,
+            EffectOrVerb::Verb(pending) => Some(pending.schema()),
         }
     }
 
     /// Returns the rows that the change inserts, if it inserts an entity.
     pub(crate) fn inserted_rows(&self) -> Option<&EntityRows> {
-        let Planned::Effect(effect) = &self.planned else { return None };
+        let EffectOrVerb::Effect(effect) = &self.effect_or_verb else { return None };
         let [only] = effect.primary.as_slice() else { return None };
         // Other verbs replace a row under its ETag, or whatever its content.
         (only.verb() == batch::Verb::Insert).then_some(effect.new.as_ref()).flatten()
@@ -179,14 +179,14 @@ impl Change {
 
     /// Returns whether the change may insert an entity.
     pub(crate) fn may_insert_entity(&self) -> bool {
-        match &self.planned {
-            Planned::Effect(effect) => match effect.primary.as_slice() {
+        match &self.effect_or_verb {
+            EffectOrVerb::Effect(effect) => match effect.primary.as_slice() {
                 // Two operations move an entity to another RowKey.
                 [only] => only.verb().may_insert_row(),
                 _ => false,
             },
             // Only these can insert an entity that did not exist.
-            Planned::Verb(pending) => matches!(
+            EffectOrVerb::Verb(pending) => matches!(
                 pending.verb,
                 EntityVerb::Insert(_)
                     | EntityVerb::InsertOrReplace(_)
@@ -199,29 +199,29 @@ impl Change {
     /// commit may add what only that entity has. Returns `None` for a deletion, and if the change does not know the
     /// whole primary.
     pub(crate) fn known_primary(&self) -> Option<&Row> {
-        match &self.planned {
-            Planned::Effect(effect) => effect.row.as_ref(),
-            Planned::Verb(pending) => pending.verb.given_primary(),
+        match &self.effect_or_verb {
+            EffectOrVerb::Effect(effect) => effect.row.as_ref(),
+            EffectOrVerb::Verb(pending) => pending.verb.given_primary(),
         }
     }
 
     /// Returns the PartitionKey and RowKey of the primary that is written. Empty for an effect without operations.
     pub(crate) fn keys(&self) -> (&str, &str) {
-        match &self.planned {
-            Planned::Effect(effect) => {
+        match &self.effect_or_verb {
+            EffectOrVerb::Effect(effect) => {
                 effect.primary.first().map(|operation| operation.row().keys()).unwrap_or_default()
             }
-            Planned::Verb(pending) => pending.keys(),
+            EffectOrVerb::Verb(pending) => pending.keys(),
         }
     }
 
     /// Returns the RowKeys of the primaries that are written. There are two if an entity moves to another RowKey.
     pub(crate) fn primary_row_keys(&self) -> Vec<&str> {
-        match &self.planned {
-            Planned::Effect(effect) => {
+        match &self.effect_or_verb {
+            EffectOrVerb::Effect(effect) => {
                 effect.primary.iter().map(|operation| operation.row().row_key()).collect()
             }
-            Planned::Verb(pending) => {
+            EffectOrVerb::Verb(pending) => {
                 let mut row_keys: Vec<&str> = pending.keys.iter().map(Row::row_key).collect();
                 if let EntityVerb::Replace { rows, .. } = &pending.verb {
                     row_keys.push(rows.primary.row_key());
@@ -239,9 +239,9 @@ impl Change {
         family: Option<&RowFamily>,
         is_ordered: bool,
     ) -> Option<(&str, &str)> {
-        let (before, after, primary) = match &self.planned {
+        let (before, after, primary) = match &self.effect_or_verb {
             // An entity that was read through a copy is replaced after its primary was read.
-            Planned::Verb(pending) => {
+            EffectOrVerb::Verb(pending) => {
                 let EntityVerb::Replace { loaded, rows } = &pending.verb else { return None };
                 // The commit refuses a change to another partition.
                 if rows.primary.partition_key() != self.keys().0 {
@@ -250,7 +250,7 @@ impl Change {
                 let after = rows.keys_in_family(loaded.copy()?);
                 (vec![loaded.row.keys()], after, rows.primary.keys())
             }
-            Planned::Effect(effect) => match family.filter(|family| !family.is_primary()) {
+            EffectOrVerb::Effect(effect) => match family.filter(|family| !family.is_primary()) {
                 Some(family) => {
                     let (old, new) = (effect.old.as_ref()?, effect.new.as_ref()?);
                     let (before, after) = (old.keys_in_family(family), new.keys_in_family(family));
@@ -276,7 +276,7 @@ impl Change {
     /// bytes of the operations on its primary. A change whose effect depends on the stored primary counts as one
     /// operation without bytes.
     pub(crate) fn minimum_operations_and_bytes(&self) -> Result<(usize, usize)> {
-        let Planned::Effect(effect) = &self.planned else { return Ok((1, 0)) };
+        let EffectOrVerb::Effect(effect) = &self.effect_or_verb else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
         for joined in &effect.primary {
             for operation in
@@ -300,9 +300,9 @@ impl Change {
     /// if all rows of its entity changed. If the estimate is too low, the group proves too large and is halved,
     /// which costs a second request.
     pub(crate) fn estimate_size(&self) -> Result<(usize, usize)> {
-        let effect = match &self.planned {
-            Planned::Effect(effect) => effect,
-            Planned::Verb(pending) => {
+        let effect = match &self.effect_or_verb {
+            EffectOrVerb::Effect(effect) => effect,
+            EffectOrVerb::Verb(pending) => {
                 let schema = pending.schema();
                 let later_parts = wide::maximum_parts_of_versions(schema).saturating_sub(1);
                 return Ok((schema.families.len() + later_parts, 0));
@@ -331,7 +331,7 @@ impl Change {
     /// Returns the number of the library's rows that all changes of a transaction share: the partition's fence, and
     /// a claim if unique remote keys are taken.
     pub(crate) fn shared_framework_row_count(&self) -> usize {
-        let Planned::Effect(effect) = &self.planned else { return 0 };
+        let EffectOrVerb::Effect(effect) = &self.effect_or_verb else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
         match copies.any(|copy| copy.family.unique) {
             true => 2,
@@ -341,21 +341,21 @@ impl Change {
 
     /// Returns whether the change may write a local list, which other entities share.
     pub(crate) fn may_write_local_lists(&self) -> bool {
-        match &self.planned {
-            Planned::Effect(effect) => {
+        match &self.effect_or_verb {
+            EffectOrVerb::Effect(effect) => {
                 let mut rows = effect.old.iter().chain(&effect.new);
                 rows.any(|rows| !rows.local_list_entries.is_empty())
             }
-            Planned::Verb(_) => true,
+            EffectOrVerb::Verb(_) => true,
         }
     }
 
     /// Returns how to react if the entity changes between its read and the commit, or `None` if the change reads
     /// nothing.
     pub(super) fn reaction_to_race(&self) -> Option<OnRace> {
-        match &self.planned {
-            Planned::Effect(_) => None,
-            Planned::Verb(pending) => pending.on_race,
+        match &self.effect_or_verb {
+            EffectOrVerb::Effect(_) => None,
+            EffectOrVerb::Verb(pending) => pending.on_race,
         }
     }
 

@@ -23,7 +23,7 @@ pub(crate) mod typed_verbs;
 pub(crate) mod untyped;
 pub(crate) mod transaction_plan;
 
-pub(crate) use change::{Change, Planned};
+pub(crate) use change::{Change, EffectOrVerb};
 pub(crate) use effect::Effect;
 pub(crate) use key_conditions::rewrite_key_conditions;
 pub(crate) use list::{

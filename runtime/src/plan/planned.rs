@@ -1,4 +1,4 @@
-//! Planned operations: what a transaction writes, for which verb, and in which stored form.
+//! EffectOrVerb operations: what a transaction writes, for which verb, and in which stored form.
 
 use crate::{batch::Operation, entity::Schema, error::Result, key::RowFamily};
 

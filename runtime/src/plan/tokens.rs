@@ -60,8 +60,9 @@ struct EntityTokens<'t> {
     made: Vec<(TokenScope, FieldTokens)>,
 }
 
-/// Returns the scope whose blind token key makes the blind tokens of a row. This is the scope of its PartitionKey, or the
-/// default scope if the PartitionKey itself contains a blind token.
+/// Returns the scope whose blind token key makes the blind tokens of a row. This is the scope of its PartitionKey. It is
+/// the default scope if the PartitionKey itself contains a blind token, or if the provider uses one blind token key
+/// for all scopes.
 pub(crate) fn blind_token_scope(
     keys: &dyn KeyProvider,
     family: &RowFamily,

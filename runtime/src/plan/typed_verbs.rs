@@ -54,19 +54,19 @@ fn loaded_entity<S>(stored: &Stored<S>) -> Result<EntityReadByCaller> {
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
     let rows = validated_rows(entity)?;
     if const { E::SCHEMA.needs().contain(Needs::TOKENS) } {
-        return Change::new(E::SCHEMA, EntityVerb::Insert(rows), None);
+        return Change::from_verb(E::SCHEMA, EntityVerb::Insert(rows), None);
     }
     Ok(Change::from_effect(Effect::of_insertion(E::SCHEMA, rows)))
 }
 
 /// Plans to insert the entity or replace the stored one.
 pub(crate) fn insert_or_replace<E: TableEntity>(entity: &E) -> Result<Change> {
-    Change::new(E::SCHEMA, EntityVerb::InsertOrReplace(validated_rows(entity)?), None)
+    Change::from_verb(E::SCHEMA, EntityVerb::InsertOrReplace(validated_rows(entity)?), None)
 }
 
 /// Plans to insert the entity or merge it into the stored one.
 pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Change> {
-    Change::new(E::SCHEMA, EntityVerb::InsertOrMerge(validated_rows(entity)?), None)
+    Change::from_verb(E::SCHEMA, EntityVerb::InsertOrMerge(validated_rows(entity)?), None)
 }
 
 /// Plans to replace the entity under the ETag that was read.
@@ -81,7 +81,7 @@ pub(crate) fn replace_row_by_entity<S, E: TableEntity>(
     entity: &E,
 ) -> Result<Change> {
     let rows = validated_rows(entity).map_err(|error| error_with_row_keys(stored.row(), error))?;
-    Change::new(E::SCHEMA, EntityVerb::Replace { loaded: loaded_entity(stored)?, rows }, None)
+    Change::from_verb(E::SCHEMA, EntityVerb::Replace { loaded: loaded_entity(stored)?, rows }, None)
 }
 
 /// Plans to write what changed since the entity was read, under its ETag. Returns `None` if nothing changed.
@@ -95,13 +95,13 @@ pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Change
             return Ok(None);
         }
     }
-    Change::new(E::SCHEMA, EntityVerb::Update { loaded: loaded_entity(stored)?, rows }, None)
+    Change::from_verb(E::SCHEMA, EntityVerb::Update { loaded: loaded_entity(stored)?, rows }, None)
         .map(Some)
 }
 
 /// Plans to replace the stored entity whatever its ETag.
 pub(crate) fn replace_any_version<E: TableEntity>(entity: &E) -> Result<Change> {
-    Change::new(E::SCHEMA, EntityVerb::ReplaceAny(validated_rows(entity)?), None)
+    Change::from_verb(E::SCHEMA, EntityVerb::ReplaceAny(validated_rows(entity)?), None)
 }
 
 /// Plans to set and remove properties under the ETag that was read.
@@ -110,7 +110,7 @@ pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> 
     let (set, remove) =
         patch.into_changes().map_err(|error| error_with_row_keys(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
-    Change::new(E::SCHEMA, EntityVerb::Patch { loaded: loaded_entity(stored)?, patch }, None)
+    Change::from_verb(E::SCHEMA, EntityVerb::Patch { loaded: loaded_entity(stored)?, patch }, None)
 }
 
 /// Plans to set and remove properties of the entity at a point, whatever its ETag.
@@ -123,19 +123,19 @@ pub(crate) fn patch_at<E: TableEntity>(
     let (set, remove) = patch.into_changes().map_err(|error| error.at_keys(keys.0, keys.1))?;
     let keys = row_from_bag(keys, &Bag::new())?;
     let verb = EntityVerb::PatchAt { keys, patch: PropertyChanges { set, remove, blobs } };
-    Change::new(E::SCHEMA, verb, Some(access))
+    Change::from_verb(E::SCHEMA, verb, Some(access))
 }
 
 /// Plans to delete the entity under the ETag that was read. The entity may have been read as another type, such as
 /// a set.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
-    Change::new(E::SCHEMA, EntityVerb::Delete(loaded_entity(stored)?), None)
+    Change::from_verb(E::SCHEMA, EntityVerb::Delete(loaded_entity(stored)?), None)
 }
 
 /// Plans to delete the entity at a point, whatever its ETag. With `must_exist`, fails if the entity does not exist.
 pub(crate) fn delete_at<E: TableEntity>(access: &UntypedPath, must_exist: bool) -> Result<Change> {
     let keys = row_from_bag(access.point()?, &Bag::new())?;
-    Change::new(E::SCHEMA, EntityVerb::DeleteAt { keys, must_exist }, Some(access))
+    Change::from_verb(E::SCHEMA, EntityVerb::DeleteAt { keys, must_exist }, Some(access))
 }
 
 /// Returns the effect that replaces a stored entity of the type under its ETag and keeps none of its properties.

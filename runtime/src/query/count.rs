@@ -53,7 +53,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     pub async fn count(&self) -> Result<u64> {
         let Some(run) = self.counting_query().plan().await? else { return Ok(0) };
         let (mut count, mut pages) = (0, PageLoop::from_start());
-        while let Some(cursor) = pages.begin_page() {
+        while let Some(cursor) = pages.take_position() {
             let page = run.fetch_page_in_span(cursor).await?;
             for item in page.items {
                 item?;

@@ -203,7 +203,7 @@ impl<E: TableEntity> MergedQuery<E> {
     /// Reads pages until an item is available or nothing is left.
     async fn read_until_item(&mut self) -> Result<()> {
         while self.items.is_empty()
-            && let Some(cursor) = self.pages.begin_page()
+            && let Some(cursor) = self.pages.take_position()
         {
             let page = self.run.fetch_page_in_span(cursor).await?;
             self.items = page.items.into_iter().collect::<Result<_>>()?;

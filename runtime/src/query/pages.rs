@@ -123,7 +123,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         }
         let Some(run) = self.plan().await? else { return Ok(Vec::new()) };
         let (mut items, mut pages) = (Vec::new(), PageLoop::from_start());
-        while let Some(cursor) = pages.begin_page() {
+        while let Some(cursor) = pages.take_position() {
             let page = run.page(cursor).await?;
             match items.is_empty() {
                 true => items = page.items,

@@ -31,7 +31,7 @@ impl ReadPlan {
             ReadAs::Typed(schema) => Some(schema),
             ReadAs::Members(_) | ReadAs::Untyped => None,
         };
-        let keyed = store.tokens_to_look_up(schema, &self.access).await;
+        let keyed = store.path_for_lookup(schema, &self.access).await;
         let Some(keyed) = keyed.map_err(|error| error.in_table(table))? else { return Ok(false) };
         self.access = keyed;
         Ok(true)

@@ -78,7 +78,7 @@ impl Request {
         let keyed = match self.access.needs_key_tokens() {
             true => {
                 let schema = self.schema_of_keys();
-                Box::pin(self.store.tokens_to_look_up(schema, &self.access)).await?
+                Box::pin(self.store.path_for_lookup(schema, &self.access)).await?
             }
             false => Some(self.access.clone()),
         };

@@ -97,11 +97,11 @@ pub(super) fn break_words(text: &str, width: f64) -> Vec<String> {
 
 /// The text of an SVG picture so far.
 #[derive(Debug, Default)]
-pub(super) struct SvgText {
+pub(super) struct SvgWriter {
     body: String,
 }
 
-impl SvgText {
+impl SvgWriter {
     /// Adds markup to the picture.
     fn push(&mut self, markup: std::fmt::Arguments<'_>) {
         // A String takes everything.

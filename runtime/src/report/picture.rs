@@ -1,7 +1,7 @@
 //! Draws a table: partitions with their rows, and arrows from primaries to copies and lists.
 
 use super::{
-    draw::{Area, SvgText, break_code, break_words},
+    draw::{Area, SvgWriter, break_code, break_words},
     model::{EntityModel, RowFamilyKind, RowFamilyModel, RowFamilyPlace, TableModel},
 };
 
@@ -70,7 +70,8 @@ fn title_of(table: &TableModel) -> String {
 
 /// Draws a table, and returns the picture with its height.
 fn draw_table(table: &TableModel, measures: Measures) -> (Canvas, f64) {
-    let mut canvas = Canvas { svg: SvgText::default(), measures, left: 1.0, right: 1.0, trunks: 0 };
+    let mut canvas =
+        Canvas { svg: SvgWriter::default(), measures, left: 1.0, right: 1.0, trunks: 0 };
     let has_remote = table
         .entities
         .iter()
@@ -92,7 +93,7 @@ fn draw_table(table: &TableModel, measures: Measures) -> (Canvas, f64) {
 
 /// A picture in the making.
 struct Canvas {
-    svg: SvgText,
+    svg: SvgWriter,
     measures: Measures,
     /// Where the next partition of primaries begins.
     left: f64,
@@ -145,7 +146,7 @@ impl Lines {
         break_words(text, width).into_iter().for_each(|line| self.push(class, line));
     }
 
-    fn draw_lines(&self, svg: &mut SvgText, x: f64, y: f64) {
+    fn draw_lines(&self, svg: &mut SvgWriter, x: f64, y: f64) {
         for (class, at, text) in &self.lines {
             svg.draw_text(class, x, y + at + FOOT, text);
         }
@@ -362,7 +363,7 @@ pub(super) fn arrow_legend_html(has_uploads: bool) -> String {
     }
     let mut out = String::from("<p class=\"legend\">");
     for (line, tip, words) in items {
-        let mut svg = SvgText::default();
+        let mut svg = SvgWriter::default();
         svg.draw_line(line, &[(1.0, 8.0), (30.0, 8.0)]);
         svg.draw_arrow_tip(tip, 38.0, 8.0);
         out.push_str("<span>");

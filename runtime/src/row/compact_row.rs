@@ -157,8 +157,8 @@ impl Row {
     }
 
     /// Returns where the row was read.
-    pub(crate) fn read_location(&self) -> Location {
-        self.etag.as_ref().map(ETag::read_location).unwrap_or_default()
+    pub(crate) fn location_read_from(&self) -> Location {
+        self.etag.as_ref().map(ETag::location_read_from).unwrap_or_default()
     }
 
     /// Returns the row with the ETag that the service gave it.

@@ -57,12 +57,12 @@ impl ETag {
     }
 
     /// Returns where the row with this ETag was read.
-    pub(crate) const fn read_location(&self) -> Location {
+    pub(crate) const fn location_read_from(&self) -> Location {
         self.location
     }
 
     /// Sets where the row with this ETag was read. Whatever copies a row's ETag keeps it.
-    pub(crate) fn with_read_location(self, location: Location) -> Self {
+    pub(crate) fn with_location_read_from(self, location: Location) -> Self {
         Self { location, ..self }
     }
 

@@ -39,7 +39,7 @@ impl ScanPages<'_> {
 
     /// Reads the next page. Returns `None` after the last page and after an error.
     pub(crate) async fn next_page(&mut self) -> Result<Option<Rows>> {
-        let Some(from) = self.pages.begin_page() else { return Ok(None) };
+        let Some(from) = self.pages.take_position() else { return Ok(None) };
         let (filter, select) = (&self.filter, self.columns.as_deref());
         let scan =
             ScanRequest { table: self.table, filter, select, top: None, from: from.as_ref() };

@@ -48,7 +48,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails as [`path_with_key_tokens`](Self::path_with_key_tokens) does.
-    pub(crate) async fn tokens_to_look_up(
+    pub(crate) async fn path_for_lookup(
         &self,
         schema: Option<&'static Schema>,
         access: &UntypedPath,

@@ -131,7 +131,7 @@ impl Store {
     ) -> Result<Vec<String>> {
         let mut names = Vec::new();
         let mut pages = PageLoop::<String>::from_start();
-        while let Some(from) = pages.begin_page() {
+        while let Some(from) = pages.take_position() {
             let request = TableRequest::List { from: from.as_deref(), within };
             let page = self.send_table_request(request).await?;
             names.extend(page.names);

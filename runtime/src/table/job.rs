@@ -35,7 +35,7 @@ pub(crate) struct Listener<P>(Option<Arc<Callback<P>>>);
 
 impl<P> Listener<P> {
     /// Creates a listener without a callback.
-    pub(crate) const fn without_callback() -> Self {
+    pub(crate) const fn silent() -> Self {
         Self(None)
     }
 

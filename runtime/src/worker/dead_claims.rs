@@ -50,7 +50,7 @@ impl Worker {
                     visit.revisit_after(left);
                 }
                 Ok(ClaimOutcome::Deleted) => {
-                    visit.remove_open_rows(1);
+                    visit.subtract_open_rows(1);
                     let memory = &mut *self.lock_memory();
                     memory.stats.applied += 1;
                     memory.forget_row(&table_and_keys_of(&chunk.table, &row.row));

@@ -8,13 +8,13 @@ use crate::{
     plan::outbox::{CopyAddress, ListAddress, StoredDirtyRow},
 };
 
-/// A dirty row, and what each of its addresses names.
+/// A parsed dirty row, with the copy, list or blob that each of its addresses belongs to.
 #[derive(Debug)]
 pub(super) struct ParsedDirtyRow {
     /// The row as it was read, with its age.
     pub(super) read: OutboxRow,
     pub(super) dirty: StoredDirtyRow,
-    /// What each address of the row names, in the order of the addresses.
+    /// The lookup result of each address, in the order of the addresses.
     pub(super) named: Vec<Named>,
 }
 

@@ -187,7 +187,7 @@ impl Worker {
         if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
             return Ok(None);
         }
-        let signed = SignedMessage::in_outbox(self.store().names().name(read.table), read.message);
+        let signed = SignedMessage::for_outbox(self.store().names().name(read.table), read.message);
         let outcome = match self.verify_message(&signed).await {
             Ok(()) if self.is_expired(&signed, read.now) => read.poison_expired().await,
             Ok(()) => return Ok(None),

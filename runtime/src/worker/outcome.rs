@@ -92,12 +92,12 @@ impl Worker {
                 visit.revisit_after(Duration::ZERO);
             }
             // Keep the row. Programs that know its type find it in the same partition.
-            FailureReaction::LeaveToOthers => visit.move_open_to_unknown(),
+            FailureReaction::LeaveToOthers => visit.count_open_row_as_unknown(),
             FailureReaction::Count(error) => {
                 visit.revisit_after(Duration::ZERO);
                 match self.count_failure_or_poison(table, row, &error).await {
                     Ok(is_poisoned) => {
-                        visit.remove_open_rows(u64::from(is_poisoned));
+                        visit.subtract_open_rows(u64::from(is_poisoned));
                         // A counted failure is progress for `drain`, which continues until the work is in the
                         // poison table.
                         round.progressed += 1;
@@ -124,13 +124,13 @@ impl Worker {
         match outcome {
             Ok(MessageOutcome::Done) => {
                 self.lock_memory().stats.applied += 1;
-                visit.remove_open_rows(1);
+                visit.subtract_open_rows(1);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Poisoned) => {
                 self.lock_memory().stats.poisoned += 1;
                 self.metering().count_poisoned();
-                visit.remove_open_rows(1);
+                visit.subtract_open_rows(1);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Refused) => {
@@ -138,7 +138,7 @@ impl Worker {
                 stats.refused += 1;
                 stats.poisoned += 1;
                 self.metering().count_poisoned();
-                visit.remove_open_rows(1);
+                visit.subtract_open_rows(1);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Failed) => {
@@ -152,7 +152,7 @@ impl Worker {
                 visit.revisit_after(wait);
                 self.report_failure(error, round);
             }
-            Ok(MessageOutcome::Unknown) => visit.move_open_to_unknown(),
+            Ok(MessageOutcome::Unknown) => visit.count_open_row_as_unknown(),
             Ok(MessageOutcome::Raced) => {
                 // The new holder may die, so visit the partition again after a lease.
                 visit.revisit_after(self.outbox().options.close_idle_after);

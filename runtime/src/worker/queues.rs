@@ -301,7 +301,7 @@ impl Worker {
         id: &str,
         count: u32,
     ) -> Result<Option<MessageOutcome>> {
-        let signed = SignedMessage::in_queue(port.name(), id, envelope);
+        let signed = SignedMessage::for_queue(port.name(), id, envelope);
         match self.verify_message(&signed).await {
             // Work on a message that is done was begun in time.
             Ok(()) if !envelope.done && self.is_expired(&signed, self.outbox().server.now()) => {

@@ -235,13 +235,13 @@ impl Worker {
                     // Remember its ETag: a newer commit changes the ETag, which makes the row due
                     // again.
                     self.lock_memory().awaiting_second_look.insert(place, etag);
-                    visit.move_open_to_waiting();
+                    visit.count_open_row_as_waiting();
                     visit.revisit_after(row.until_second_look);
                     round.progressed += u64::from(row.has_written);
                 }
                 // Its writer settles it soon, or the claim becomes old enough to be resolved.
                 PassOutcome::Claimed => visit.revisit_after(self.outbox().options.grace),
-                PassOutcome::UnknownType => visit.move_open_to_unknown(),
+                PassOutcome::UnknownType => visit.count_open_row_as_unknown(),
                 PassOutcome::Failed(row, error) => {
                     self.handle_failure(table, &row, error, round, visit).await;
                 }
@@ -258,7 +258,7 @@ impl Worker {
                     // A row that was not deleted has a new ETag, which makes the worker's memory of it invalid.
                     finished_rows.iter().for_each(|row| memory.forget_row(row));
                 }
-                visit.remove_open_rows(removed.deleted);
+                visit.subtract_open_rows(removed.deleted);
                 round.progressed += removed.deleted;
                 round.raced += removed.raced;
                 if removed.raced > 0 {

@@ -221,7 +221,7 @@ impl Client {
             queues: Vec::new(),
             stop_time: None,
             stopping: StopSignal::default(),
-            on_error: Listener::without_callback(),
+            on_error: Listener::silent(),
             memory: Arc::default(),
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct SignedMessage<'m> {
 
 impl<'m> SignedMessage<'m> {
     /// Creates it from a message in the outbox of `table`.
-    pub(super) fn in_outbox(table: TableName<'m>, message: &'m StoredMessage) -> Self {
+    pub(super) fn for_outbox(table: TableName<'m>, message: &'m StoredMessage) -> Self {
         Self {
             partition_key: Some(message.row.partition_key()),
             name: &message.name,
@@ -42,7 +42,7 @@ impl<'m> SignedMessage<'m> {
     }
 
     /// Creates it from a message of a queue. `id` is the id that the code covers.
-    pub(super) fn in_queue(queue: &'m str, id: &'m str, envelope: &'m Envelope) -> Self {
+    pub(super) fn for_queue(queue: &'m str, id: &'m str, envelope: &'m Envelope) -> Self {
         Self {
             partition_key: None,
             name: &envelope.name,
@@ -117,7 +117,7 @@ impl Worker {
                 Err(error) => return (WorkAuthenticity::Unverified, Some(error)),
             },
             false => {
-                self.verify_message(&SignedMessage::in_outbox(
+                self.verify_message(&SignedMessage::for_outbox(
                     self.store().names().name(table),
                     &message,
                 ))

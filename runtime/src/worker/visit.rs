@@ -57,19 +57,19 @@ impl PartitionVisit {
     }
 
     /// Subtracts rows that are no longer open.
-    pub(super) fn remove_open_rows(&mut self, rows: u64) {
+    pub(super) fn subtract_open_rows(&mut self, rows: u64) {
         self.open = self.open.saturating_sub(rows);
     }
 
     /// Counts an open row as unknown to this program.
-    pub(super) fn move_open_to_unknown(&mut self) {
-        self.remove_open_rows(1);
+    pub(super) fn count_open_row_as_unknown(&mut self) {
+        self.subtract_open_rows(1);
         self.unknown += 1;
     }
 
     /// Counts an open row as waiting for its second look.
-    pub(super) fn move_open_to_waiting(&mut self) {
-        self.remove_open_rows(1);
+    pub(super) fn count_open_row_as_waiting(&mut self) {
+        self.subtract_open_rows(1);
         self.waiting += 1;
     }
 

@@ -1,6 +1,6 @@
 //! A column of boxes and arrows, narrow enough for a phone: what the pictures of the book are made of.
 
-use super::draw::{Area, SvgText, break_code, break_words};
+use super::draw::{Area, SvgWriter, break_code, break_words};
 
 /// The width of a page's text on a phone.
 const WIDTH: f64 = 360.0;
@@ -46,7 +46,7 @@ pub(super) type PictureRow<'t> = (bool, &'t [Words<'t>]);
 /// A picture that grows downwards.
 #[derive(Debug, Default)]
 pub(super) struct Column {
-    svg: SvgText,
+    svg: SvgWriter,
     bottom: f64,
 }
 

@@ -1,9 +1,32 @@
-//! Draws the way of an insert whose entity has a copy in another partition.
+//! Draws where the rows of an entity are, and the way of an insert with a copy in another partition.
 
 use super::column::{
     Column,
     Words::{Code, Plain, Soft, Strong, Sure},
 };
+
+pub(super) const OVERVIEW: &str =
+    "An entity, its index and its list in one transaction, and an index in another partition";
+
+pub(super) fn draw_overview(column: &mut Column) {
+    column.step(&[Code("staff.insert(&employee)")]);
+    column.arrow(&[Plain("one transaction")]);
+    column.partition(
+        &[Soft("PartitionKey"), Code("Sales")],
+        &[
+            (true, &[Code("empid_000223"), Soft("the employee")]),
+            (false, &[Code("name_Jones_000223"), Soft("index by name: a copy")]),
+            (false, &[Code("city_Seattle"), Soft("list by city: keys of employees")]),
+        ],
+        &[Sure("All of these rows, or none.")],
+    );
+    column.late_arrow(&[Plain("shortly afterwards; a worker finishes it after a crash")]);
+    column.partition(
+        &[Soft("PartitionKey"), Code("email_jonesj@contoso.com")],
+        &[(false, &[Code("Sales_000223"), Soft("index by e-mail, in another partition: a copy")])],
+        &[],
+    );
+}
 
 pub(super) const TITLE: &str =
     "An insert writes the entity and its open work in one transaction, and the copy afterwards";

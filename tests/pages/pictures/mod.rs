@@ -23,7 +23,8 @@ use crate::{read, workspace};
 /// A picture: the name of its file, its title, and what draws it.
 type Picture = (&'static str, &'static str, fn(&mut Column));
 
-const PICTURES: [Picture; 24] = [
+const PICTURES: [Picture; 25] = [
+    ("overview", copies::OVERVIEW, copies::draw_overview),
     ("patterns", map::TITLE, map::draw),
     ("insert", copies::TITLE, copies::draw),
     ("remote-index", copies::REMOTE_INDEX, copies::draw_remote_index),

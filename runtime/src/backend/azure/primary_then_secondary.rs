@@ -110,7 +110,7 @@ impl PrimaryThenSecondary {
 
 fn mark_row(row: Row) -> Row {
     match row.etag() {
-        Some(etag) => row.with_etag(etag.with_read_location(Location::Secondary)),
+        Some(etag) => row.with_etag(etag.with_location_read_from(Location::Secondary)),
         None => row,
     }
 }

@@ -50,13 +50,13 @@ impl FailedReadAlarm {
         Self { jobs, has_failed: Arc::default() }
     }
 
-    /// Returns an alarm that was not raised, for the next opening of the file.
+    /// Returns an alarm without a request, for the next opening of the file.
     pub(super) fn for_next_opening(&self) -> Self {
         Self::new(self.jobs.clone())
     }
 
     /// Sends the job that opens the file again, once for all reads that fail.
-    pub(super) fn raise(&self) {
+    pub(super) fn request_reopen(&self) {
         if !self.has_failed.swap(true, SeqCst)
             && let Some(jobs) = self.jobs.upgrade()
         {
@@ -65,7 +65,7 @@ impl FailedReadAlarm {
         }
     }
 
-    pub(super) fn is_raised(&self) -> bool {
+    pub(super) fn is_reopen_requested(&self) -> bool {
         self.has_failed.load(SeqCst)
     }
 }

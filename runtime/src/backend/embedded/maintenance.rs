@@ -67,7 +67,7 @@ impl WriterStore {
     /// meanwhile.
     pub(super) fn reopen_after_failed_read(&mut self) {
         // A file that is not open is opened by maintenance.
-        if self.database.is_some() && self.alarm.is_raised() {
+        if self.database.is_some() && self.alarm.is_reopen_requested() {
             let result = self.reopen_file();
             self.delay_maintenance_after_failure(&result);
         }

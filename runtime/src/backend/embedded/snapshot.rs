@@ -68,7 +68,7 @@ impl Snapshot {
     pub(super) fn engine_error(&self, error: impl Into<redb::Error>) -> Error {
         let error = error.into();
         if matches!(error, redb::Error::Io(_) | redb::Error::PreviousIo) {
-            self.alarm.raise();
+            self.alarm.request_reopen();
         }
         self.file.engine_error(error)
     }

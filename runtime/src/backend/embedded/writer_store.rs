@@ -63,7 +63,7 @@ pub(super) struct WriterStore {
     names_being_deleted: HashMap<String, Ticks>,
     /// Publishes the newest snapshot to the readers, or that they have to wait or fail.
     pub(super) reader_state: watch::Sender<ReaderState>,
-    /// Raised by a reader of the open file who finds that the disk failed.
+    /// Lets a reader that gets a disk error ask the writer thread to open the file again. Each opening has its own.
     pub(super) alarm: FailedReadAlarm,
     /// A time that no Timestamp written or deleted since the start exceeds, nor one of a row that was
     /// deleted before.

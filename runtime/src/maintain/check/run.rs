@@ -291,7 +291,7 @@ impl<E: TableEntity> Table<E> {
     pub fn check(&self) -> Check<E> {
         Check {
             table: self.clone(),
-            on_progress: Listener::without_callback(),
+            on_progress: Listener::silent(),
             max_unmatched: MAX_UNMATCHED,
             waits: true,
         }

@@ -72,7 +72,7 @@ impl<E: TableEntity> Rebuild<E> {
         let Some(run) = query.plan().await? else { return Ok(report) };
         let from = self.from.clone().map(|cursor| self.convert_cursor(cursor));
         let (mut pages, mut made_for) = (PageLoop::from_cursor(from), None);
-        while let Some(cursor) = pages.begin_page() {
+        while let Some(cursor) = pages.take_position() {
             let table = self.table.sibling_table(&query.request.table_of_page(cursor.as_ref())?);
             if self.family.has_dated_tables() && made_for.as_ref() != Some(&table.name) {
                 // A table created before the index was declared has no table for the index's copies.
@@ -198,7 +198,7 @@ impl<E: TableEntity> Table<E> {
             family: path.family(),
             from: None,
             page_size: None,
-            on_progress: Listener::without_callback(),
+            on_progress: Listener::silent(),
         }
     }
 }

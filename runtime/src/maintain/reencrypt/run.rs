@@ -95,7 +95,7 @@ impl<E: TableEntity> Table<E> {
             page_size: None,
             start: None,
             is_dry_run: false,
-            on_progress: Listener::without_callback(),
+            on_progress: Listener::silent(),
         }
     }
 
@@ -203,7 +203,7 @@ impl<E: TableEntity> Reencrypt<E> {
         let mut report = ReencryptReport::default();
         for (position, table) in tables.iter().enumerate() {
             let mut pages = PageLoop::from_cursor(cursor.take());
-            while let Some(from) = pages.begin_page() {
+            while let Some(from) = pages.take_position() {
                 let next = self.write_page(table, &filter, from, &mut report).await?;
                 pages.continue_at(next.map(|at| table.cursor_at(fingerprint_of(&table.name), at)));
                 self.on_progress.notify_callback(|| ReencryptProgress {

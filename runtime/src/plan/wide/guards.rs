@@ -64,13 +64,13 @@ pub(super) fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<E
     let texts = etags.map(|etag| {
         let etag = etag?;
         // An entity with one part from the secondary is from there.
-        if etag.read_location() == Location::Secondary {
+        if etag.location_read_from() == Location::Secondary {
             location = Location::Secondary;
         }
         Some(etag.to_string())
     });
     let texts: Option<Vec<String>> = texts.collect();
-    texts.map(|texts| ETag::from(texts.join(" ").as_str()).with_read_location(location))
+    texts.map(|texts| ETag::from(texts.join(" ").as_str()).with_location_read_from(location))
 }
 
 /// Joins the store's answers for an entity's rows into one answer for the entity. The joined answer has no ETag
@@ -97,14 +97,14 @@ mod tests {
 
     #[test]
     fn an_entity_with_one_part_of_the_secondary_is_from_there() {
-        let part = |location| Some(ETag::from("W/\"a\"").with_read_location(location));
+        let part = |location| Some(ETag::from("W/\"a\"").with_location_read_from(location));
         let (here, there) = (Location::Primary, Location::Secondary);
         for (parts, expected) in
             [([here, here], here), ([here, there], there), ([there, here], there)]
         {
             let joined = joined_etag(parts.into_iter().map(part)).unwrap();
             assert_eq!(
-                (joined.read_location(), joined.to_string()),
+                (joined.location_read_from(), joined.to_string()),
                 (expected, "W/\"a\" W/\"a\"".into())
             );
         }

@@ -58,7 +58,11 @@ pub(crate) fn join_torn(
     });
     let etag = etags.collect::<Vec<_>>().join(" ");
     let torn = torn.finish()?.inherit_encrypted_names_of(&joined);
-    Ok(Some(torn.with_etag(ETag::from(etag.as_str()).with_read_location(joined.read_location()))))
+    Ok(Some(
+        torn.with_etag(
+            ETag::from(etag.as_str()).with_location_read_from(joined.location_read_from()),
+        ),
+    ))
 }
 
 /// Returns whether a joined row belongs to a torn entity, of which only some parts are stored.

@@ -209,7 +209,7 @@ impl TableQueue {
         for shard in (0..self.shards).map(|shard| TableQueueMessage::shard_key(&self.name, shard)) {
             let (filter, mut pages) = (poison_filter(&shard), PageLoop::from_start());
             while all.len() < most
-                && let Some(from) = pages.begin_page()
+                && let Some(from) = pages.take_position()
             {
                 let page = self.scan_page(&filter, most - all.len(), from.as_ref()).await?;
                 for row in &page.rows {

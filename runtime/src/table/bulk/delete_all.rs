@@ -72,7 +72,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
         DeleteAll {
             query: self.clone(),
             concurrency: InFlight::Default(8),
-            on_progress: Listener::without_callback(),
+            on_progress: Listener::silent(),
         }
     }
 }
@@ -103,7 +103,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
         let mut pipeline = Pipeline::new(client, concurrency, on_progress);
         let Some(run) = query.plan().await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_start();
-        while let Some(cursor) = pages.begin_page() {
+        while let Some(cursor) = pages.take_position() {
             let is_first = cursor.is_none();
             let page = match pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await
             {

@@ -38,7 +38,7 @@ pub(super) struct ChangeGroup {
     shared_rows: usize,
 }
 
-/// Returns the number of operations that changes may have in a transaction which also writes so many shared rows.
+/// Returns the number of operations left for changes in a transaction that also writes `shared_rows` shared rows.
 pub(crate) const fn room_for_changes(shared_rows: usize) -> usize {
     BATCH_OPERATIONS.saturating_sub(shared_rows)
 }

@@ -97,8 +97,8 @@ impl Bulk {
             table,
             concurrency: InFlight::Default(CONCURRENCY),
             linger: LINGER,
-            on_progress: Listener::without_callback(),
-            on_checkpoint: Listener::without_callback(),
+            on_progress: Listener::silent(),
+            on_checkpoint: Listener::silent(),
             start: None,
         }
     }
@@ -388,7 +388,7 @@ impl Bulk {
         let mut rewrite = Rewrite { client, table, read_as, change, is_done };
         let Some(run) = query.plan().await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_cursor(self.start.clone());
-        while let Some(cursor) = pages.begin_page() {
+        while let Some(cursor) = pages.take_position() {
             let table = run.table_of_page(cursor.as_ref())?;
             if table != rewrite.table {
                 // Rows that lost a race are read again from the table of their page.

@@ -1,4 +1,4 @@
-//! The last policy of the client's pipeline: sends the request of the wire, and takes the answer.
+//! The last policy of the client's pipeline: sends the HTTP request over the network, and stores the answer.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use super::super::{
 };
 use crate::error::{self, Error};
 
-/// A request of the wire, which travels through the pipeline in its context, and the answer to it.
+/// An HTTP request and the answer to it. The context of the pipeline carries it to the [`Policy`] that sends it.
 pub(super) struct Exchange {
     request: reqwest_012::Request,
     answer: Mutex<Option<Result<HttpAnswer, SendFailure>>>,

@@ -61,7 +61,8 @@ impl Pace {
         self.rate += growth * amount / self.rate;
     }
 
-    /// Lowers the pace after a refusal, and sends nothing for the time for which the store asks.
+    /// Lowers the pace after a refusal by a tenth, unless it was lowered in the last 100 ms. Then holds requests back
+    /// for the time that the store asks for, but for 10 s at most.
     pub(super) fn lower(&mut self, wait: Option<Duration>, now: Instant) {
         if let Some(wait) = wait {
             self.next = self.next.max(now + wait.min(LONGEST_WAIT));

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 const TURN: Duration = Duration::from_secs(1);
 /// A partition with this many times the traffic of an average one is over its own limit, not the account's.
 const HOT: f64 = 2.0;
-/// Below so many requests a partition is not called hot: that it has twice the average may be chance.
+/// A partition with fewer requests than this is never called hot: twice the average may be chance.
 const FEW: f64 = 16.0;
 /// The shortest time from which a rate is computed.
 const SHORT: f64 = 0.05;

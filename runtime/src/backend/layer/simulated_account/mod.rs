@@ -192,8 +192,8 @@ impl SimulatedAccount {
         self
     }
 
-    /// Answers a request that has no rows: it counts as so many entities, and as so many rows of a page once it is
-    /// admitted.
+    /// Answers a request that has no rows: it counts as `entities` entities, and once admitted as a page of
+    /// `rows_of_page` rows.
     pub(crate) async fn answer(
         &self,
         partition: Option<u64>,
