@@ -8,7 +8,7 @@ use std::{
 
 use time::OffsetDateTime;
 
-use crate::edm::Ticks;
+use crate::{edm::Ticks, limits::saturating_i64};
 
 /// A source of the current time. Stores take Timestamps from it.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
@@ -46,7 +46,7 @@ impl SteppedClock {
 
     /// Moves the clock forward by a duration cut to 100 ns, but not past [`Ticks::MAX`].
     pub fn advance(&self, by: Duration) {
-        let by = i64::try_from(by.as_nanos() / 100).unwrap_or(i64::MAX);
+        let by = saturating_i64(by.as_nanos() / 100);
         let later = |now: i64| Some(now.saturating_add(by).min(Ticks::MAX.get()));
         // The closure always returns `Some`, so the update cannot fail.
         let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);

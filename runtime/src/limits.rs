@@ -241,3 +241,16 @@ pub fn check_property_name(name: &str) -> Result<()> {
     }
     Ok(())
 }
+
+macro_rules! saturating {
+    ($($name:ident -> $number:ident),* $(,)?) => {$(
+        /// Returns a count, size or time as this type, or the largest value of the type if the number does not fit.
+        pub(crate) fn $name(number: impl TryInto<$number>) -> $number {
+            number.try_into().unwrap_or($number::MAX)
+        }
+    )*};
+}
+
+saturating! {
+    saturating_u64 -> u64, saturating_usize -> usize, saturating_u32 -> u32, saturating_i32 -> i32, saturating_i64 -> i64,
+}

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+#[cfg(feature = "metrics")]
+use crate::limits::saturating_u64;
+
 /// Whether a client reports figures. Only then does the client look at the clock for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Metering {
@@ -109,7 +112,7 @@ impl Metering {
                     "db.operation.name" => request.kind,
                     "db.collection.name" => table
                 )
-                .increment(u64::try_from(by).unwrap_or(u64::MAX));
+                .increment(saturating_u64(by));
             };
             count("entable.requests", 1);
             let counts = [
@@ -148,7 +151,7 @@ impl Metering {
                 "db.namespace" => self.namespace,
                 "db.collection.name" => table.to_owned()
             )
-            .increment(u64::try_from(passes).unwrap_or(u64::MAX));
+            .increment(saturating_u64(passes));
         }
         #[cfg(not(feature = "metrics"))]
         let _ = (table, passes);

@@ -10,6 +10,7 @@ use crate::{
     edm::Ticks,
     error::{Error, ErrorKind},
     key::{fnv1a, stable_hash},
+    limits::saturating_u32,
 };
 
 /// The service's continuation token: the position of the next row, which only the backend that made
@@ -208,7 +209,7 @@ impl Cursor {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let length = u32::try_from(self.at.partition_key.len()).unwrap_or(u32::MAX);
+        let length = saturating_u32(self.at.partition_key.len());
         let mut body = Vec::with_capacity(64 + self.at.partition_key.len());
         body.extend_from_slice(&self.fingerprint.to_le_bytes());
         // No query returns 2^62 items, so the highest bits of their number are free.

@@ -4,6 +4,7 @@
 use crate::{
     address::{RowAt, TableName},
     edm::{Ticks, Value},
+    limits::{saturating_i64, saturating_u32},
     seal::WorkInput,
 };
 use sha2::{Digest, Sha256};
@@ -76,7 +77,7 @@ impl Work<'_> {
             Self::Move { place, held } => {
                 let mut input = place.signed_input(3);
                 // The code covers the number of values, so none can be left out.
-                input.push_number(u32::try_from(held.len()).unwrap_or(u32::MAX));
+                input.push_number(saturating_u32(held.len()));
                 for (name, value) in *held {
                     input.push_text(name);
                     input.push_value(value.as_ref().map(Value::as_ref));
@@ -138,6 +139,6 @@ pub(crate) fn is_message_expired(
     now: Option<Ticks>,
 ) -> bool {
     let (Some(sent), Some(expires), Some(now)) = (sent, expires, now) else { return false };
-    let most = i64::try_from(expires.as_nanos() / 100).unwrap_or(i64::MAX);
+    let most = saturating_i64(expires.as_nanos() / 100);
     now.get().saturating_sub(sent.get()) > most
 }

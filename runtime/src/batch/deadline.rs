@@ -8,6 +8,7 @@ use crate::{
     clock::Clock,
     edm::Ticks,
     error::{Error, ErrorKind, Result},
+    limits::saturating_i64,
     timers::instant_after,
 };
 
@@ -33,7 +34,7 @@ pub struct Deadline {
 impl Deadline {
     /// Creates a deadline `time` from now.
     pub fn after(time: Duration, clock: Arc<dyn Clock>) -> Self {
-        let ticks = i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
+        let ticks = saturating_i64(time.as_nanos() / 100);
         // The wall clock covers suspensions, during which the timers' clock stops.
         let wall_until = Ticks::new(clock.now().get().saturating_add(ticks)).unwrap_or(Ticks::MAX);
         Self { until: instant_after(Instant::now(), time), wall_until, clock }

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     blob_port::LengthAndHash,
     error::{Error, ErrorKind, Result},
+    limits::saturating_u64,
 };
 
 /// Bytes of a piece of a file that is read piece by piece.
@@ -128,7 +129,7 @@ impl Blobs {
             };
             let Some(chunk) = chunk else { break };
             let mut chunk = chunk?;
-            len = len.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+            len = len.saturating_add(saturating_u64(chunk.len()));
             // A full part waits for further bytes: if it is the only one, it takes one request.
             loop {
                 chunk = part.fill_and_return_rest(chunk);
@@ -296,7 +297,7 @@ fn file_stream(
                 (&file).take(most).read_to_end(&mut piece).map(|_| (piece, file))
             });
             let (piece, file) = read.await?.map_err(&read_error)?;
-            let rest = rest.saturating_sub(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+            let rest = rest.saturating_sub(saturating_u64(piece.len()));
             // An empty piece: the file ends before the range does.
             Ok((!piece.is_empty()).then(|| (Bytes::from(piece), (file, rest, read_error))))
         });

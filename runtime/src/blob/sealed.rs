@@ -20,6 +20,7 @@ use super::beside::run_blocking;
 use crate::{
     blob_port::LengthAndHash,
     error::{Error, ErrorKind, Result},
+    limits::{saturating_u64, saturating_usize},
     seal::{ContentCipher, ContentKey},
 };
 
@@ -56,7 +57,7 @@ pub(crate) fn content_len(sealed: u64) -> u64 {
 /// Returns the number of stored bytes of a chunk.
 fn chunk_len(len: u64, index: u64) -> usize {
     let rest = len.saturating_sub(index.saturating_mul(CHUNK_BYTES));
-    usize::try_from(rest.min(CHUNK_BYTES) + TAG_BYTES).unwrap_or(usize::MAX)
+    saturating_usize(rest.min(CHUNK_BYTES) + TAG_BYTES)
 }
 
 /// Seals a whole content. Returns the bytes to store and their hash.
@@ -355,15 +356,15 @@ impl<S: Stream<Item = Result<Bytes>>> Pieces<S> {
 }
 
 fn byte_count(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+    saturating_usize(bytes)
 }
 
 fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+    saturating_u64(bytes.len())
 }
 
 fn length_of(chunks: &[Bytes]) -> u64 {
-    u64::try_from(chunks.len()).unwrap_or(u64::MAX)
+    saturating_u64(chunks.len())
 }
 
 fn corrupt_error(message: String) -> Error {

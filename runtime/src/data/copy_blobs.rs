@@ -12,6 +12,7 @@ use object_store::{
 use crate::{
     entity::blob_name::is_blob_name,
     error::{Error, ErrorKind, Result},
+    limits::saturating_usize,
     outbox::blob_writes::missing_blob_store_error,
     table::{
         Client,
@@ -218,7 +219,7 @@ impl Copier {
         }
         let upload = self.to.put_multipart(&listed.location).await.map_err(blob_store_error)?;
         // 8 MiB fits on every platform.
-        let part = usize::try_from(PART_BYTES).unwrap_or(usize::MAX);
+        let part = saturating_usize(PART_BYTES);
         let mut upload = WriteMultipart::new_with_chunk_size(upload, part);
         let mut bytes = answer.into_stream();
         while let Some(chunk) = bytes.next().await {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::{edm::EdmType, error::Result, row::Row};
+use crate::{edm::EdmType, error::Result, limits::saturating_u64, row::Row};
 
 /// The number of rows, their bytes, and a hash of their keys and properties.
 ///
@@ -38,7 +38,7 @@ impl RowsDigest {
     ///
     /// `is_corrupt` for a damaged row.
     pub fn add(&mut self, row: &Row) -> Result<()> {
-        let size = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);
+        let size = saturating_u64(row.service_size()?);
         self.rows += 1;
         self.bytes += size;
         // A sum, because it is the one total that no order changes.
@@ -103,7 +103,7 @@ fn hash_of_row(row: &Row) -> u128 {
 /// Appends the length of the part, and the part.
 #[inline]
 fn push_part(bytes: &mut Vec<u8>, part: &[u8]) {
-    bytes.extend_from_slice(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+    bytes.extend_from_slice(&saturating_u64(part.len()).to_le_bytes());
     bytes.extend_from_slice(part);
 }
 

@@ -24,6 +24,7 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
+    limits::saturating_u64,
     row::Row,
     store::Store,
     table::{Client, job::Listener},
@@ -292,7 +293,7 @@ impl Export {
                 TaskOrFuture::begin_task(encode_rows(rows.clone(), columns.clone(), text));
             rows.iter().try_for_each(|row| report.digest.add(row))?;
             text = encoding.await?;
-            report.file_bytes += u64::try_from(text.len()).unwrap_or(u64::MAX);
+            report.file_bytes += saturating_u64(text.len());
             out.write_all(&text).map_err(failed)?;
             text.clear();
             report.requests = pages.request_count();
@@ -344,7 +345,7 @@ impl Export {
                 Error::new(ErrorKind::Invalid, message).with_source(error)
             })?;
             earlier.digest.add(&row)?;
-            earlier.bytes += u64::try_from(read).unwrap_or(u64::MAX);
+            earlier.bytes += saturating_u64(read);
             let (partition_key, row_key) = row.keys();
             earlier.last = Some((partition_key.to_owned(), row_key.to_owned()));
         }

@@ -16,6 +16,7 @@ use crate::{
     batch::Deadline,
     edm::{InvalidValue, Value, ValueRef},
     error::Result,
+    limits::saturating_u64,
     row::Row,
     seal::{ContentKey, is_envelope},
 };
@@ -93,7 +94,7 @@ impl Blob {
         let bytes = bytes.into();
         Self {
             // A `usize` has at most 64 bits, so the fallback is unreachable.
-            len: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            len: saturating_u64(bytes.len()),
             hash: Sha256::digest(&bytes).into(),
             content_type: String::new(),
             content: Content::Bytes(bytes),

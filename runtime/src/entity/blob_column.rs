@@ -12,6 +12,7 @@ use crate::{
     error::Result,
     filter::Filter,
     key::RowFamily,
+    limits::saturating_i64,
     row::Row,
     seal::ContentKey,
 };
@@ -101,7 +102,7 @@ pub fn write_blob_properties(
     let Some(blob) = value else { return };
     out.put_value(names.name, ValueRef::String(blob.name().unwrap_or_default()));
     // No blob has 2^63 bytes, so the fallback is unreachable.
-    out.put_value(names.len, ValueRef::Int64(i64::try_from(blob.len()).unwrap_or(i64::MAX)));
+    out.put_value(names.len, ValueRef::Int64(saturating_i64(blob.len())));
     out.put_value(names.hash, ValueRef::Binary(&stored_form_of_hash(blob.hash())));
     // Written empty if unknown: a merge must not keep the content type of an earlier blob.
     out.put_value(names.content_type, ValueRef::String(blob.media_type().unwrap_or_default()));

@@ -6,12 +6,13 @@ mod seal;
 mod printable;
 mod entable_error;
 mod predicates;
+mod facts;
 mod verdict;
 
 pub use entable_error::{BoxError, Error, Result};
+pub(crate) use facts::RetryChance;
 pub use kind::{ErrorKind, Seen};
 #[cfg(feature = "azure-wire")]
 pub(crate) use printable::is_printable;
 pub use seal::SealFault;
 pub use service::ServiceCode;
-pub(crate) use verdict::RetryChance;

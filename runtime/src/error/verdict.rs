@@ -1,120 +1,33 @@
-//! Questions that this crate asks of an error before it goes on.
-//!
-//! Each question is one `match` over [`ErrorKind`] without a catch-all arm: a new kind of failure
-//! does not compile until every question is answered for it. Two questions are merged only if they
-//! have the same answer for every kind.
+//! Questions that this crate asks of an error before it goes on. The answers follow from the facts about the error's
+//! kind, and for a few kinds from the service's code.
 
-use super::{entable_error::Error, kind::ErrorKind, service::ServiceCode};
-
-/// Whether a failed request can succeed when it is sent again unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RetryChance {
-    /// The obstacle goes away by itself: throttling, network, missing keys or permissions, other
-    /// writers.
-    PassesAlone,
-    /// The request fails every time.
-    Never,
-    /// The error does not show which.
-    Unclear,
-}
+use super::{
+    entable_error::Error,
+    facts::{Certainty, Fault, RetryChance},
+    service::ServiceCode,
+};
 
 impl Error {
     /// Returns whether the failed request was certainly not carried out and never will be.
     pub(crate) fn is_certainly_not_executed(&self) -> bool {
-        match self.kind() {
-            // Throttled too: a proxy on the way may answer so after it passed the request on.
-            ErrorKind::Ambiguous | ErrorKind::Backend | ErrorKind::Throttled => false,
-            ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::PreconditionFailed
-            | ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::UnrecognizedEntity
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::KeyUnavailable
-            | ErrorKind::Contended
-            | ErrorKind::LeaseLost
-            | ErrorKind::Invalid
-            | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Lossy
-            | ErrorKind::Stale
-            | ErrorKind::Denied
-            | ErrorKind::Locked
-            | ErrorKind::RolledBack
-            | ErrorKind::Corrupt => true,
-        }
+        self.kind().facts().certainty == Certainty::NotExecuted
     }
 
     /// Returns whether it is unknown if a write was carried out: its answer was lost, or the backend failed. To
     /// learn this, the caller has to send the write again or read its row. Throttling is an answer: the
     /// service throttles before it does any work.
     pub(crate) fn is_answer_lost(&self) -> bool {
-        match self.kind() {
-            ErrorKind::Ambiguous | ErrorKind::Backend => true,
-            ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::PreconditionFailed
-            | ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::Throttled
-            | ErrorKind::UnrecognizedEntity
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::KeyUnavailable
-            | ErrorKind::Contended
-            | ErrorKind::LeaseLost
-            | ErrorKind::Invalid
-            | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Lossy
-            | ErrorKind::Stale
-            | ErrorKind::Denied
-            | ErrorKind::Locked
-            | ErrorKind::RolledBack
-            | ErrorKind::Corrupt => false,
-        }
+        self.kind().facts().certainty == Certainty::AnswerLost
     }
 
     /// Returns the chance that the request succeeds when it is sent again unchanged. Workers use it to
     /// decide whether a failure counts towards the poison table, or the work is tried again later
     /// without a limit.
     pub(crate) fn retry_chance(&self) -> RetryChance {
-        match self.kind() {
-            ErrorKind::Throttled
-            | ErrorKind::Backend
-            | ErrorKind::Contended
-            | ErrorKind::Ambiguous
-            | ErrorKind::PreconditionFailed
-            | ErrorKind::KeyUnavailable
-            | ErrorKind::Denied
-            | ErrorKind::Locked => RetryChance::PassesAlone,
-            ErrorKind::Conflict if self.is_refused_by_move() || self.is_table_being_deleted() => {
-                RetryChance::PassesAlone
-            }
-            ErrorKind::NotFound
-            | ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::Invalid
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Lossy
-            | ErrorKind::Stale
-            | ErrorKind::RolledBack
-            | ErrorKind::Corrupt => RetryChance::Never,
-            ErrorKind::Conflict
-            | ErrorKind::UnrecognizedEntity
-            | ErrorKind::LeaseLost
-            | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor => RetryChance::Unclear,
+        if self.is_refused_by_move() || self.is_table_being_deleted() {
+            return RetryChance::PassesAlone;
         }
+        self.kind().facts().retry
     }
 
     /// Returns whether another writer changed, created or deleted the row first. A missing table is
@@ -126,63 +39,13 @@ impl Error {
     /// Returns whether another writer changed, created or deleted the row, or deleted the table,
     /// first. A repair asks this: its finding is outdated either way.
     pub(crate) fn lost_race_or_table(&self) -> bool {
-        match self.kind() {
-            ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::PreconditionFailed => true,
-            ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::Throttled
-            | ErrorKind::UnrecognizedEntity
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::KeyUnavailable
-            | ErrorKind::Ambiguous
-            | ErrorKind::Contended
-            | ErrorKind::LeaseLost
-            | ErrorKind::Invalid
-            | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Lossy
-            | ErrorKind::Stale
-            | ErrorKind::Denied
-            | ErrorKind::Locked
-            | ErrorKind::RolledBack
-            | ErrorKind::Corrupt
-            | ErrorKind::Backend => false,
-        }
+        self.kind().facts().is_lost_race
     }
 
     /// Returns whether the error means that the target of a move refuses the entity permanently. The caller
     /// then checks whether an earlier attempt already inserted the entity, and ends the move if not.
     pub(crate) fn ends_move(&self) -> bool {
-        match self.kind() {
-            ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::Decode
-            | ErrorKind::Invalid => true,
-            ErrorKind::PreconditionFailed
-            | ErrorKind::Throttled
-            | ErrorKind::UnrecognizedEntity
-            | ErrorKind::Decrypt
-            | ErrorKind::KeyUnavailable
-            | ErrorKind::Ambiguous
-            | ErrorKind::Contended
-            | ErrorKind::LeaseLost
-            | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Lossy
-            | ErrorKind::Stale
-            | ErrorKind::Denied
-            | ErrorKind::Locked
-            | ErrorKind::RolledBack
-            | ErrorKind::Corrupt
-            | ErrorKind::Backend => false,
-        }
+        self.kind().facts().fault.contains(Fault::TARGET)
     }
 
     /// Returns whether one entity cannot be read: a row of it cannot be decrypted or read as its type, is
@@ -195,97 +58,20 @@ impl Error {
     /// Returns whether a stored row cannot be decrypted or read as its type. A job over many rows
     /// reports the row and goes on with the others.
     pub(crate) fn concerns_one_row(&self) -> bool {
-        match self.kind() {
-            ErrorKind::UnrecognizedEntity
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::KeyUnavailable => true,
-            ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::PreconditionFailed
-            | ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::Throttled
-            | ErrorKind::Ambiguous
-            | ErrorKind::Contended
-            | ErrorKind::LeaseLost
-            | ErrorKind::Invalid
-            | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Lossy
-            | ErrorKind::Stale
-            | ErrorKind::Denied
-            | ErrorKind::Locked
-            | ErrorKind::RolledBack
-            | ErrorKind::Corrupt
-            | ErrorKind::Backend => false,
-        }
+        self.kind().facts().fault.contains(Fault::ROW)
     }
 
     /// Returns whether one entity cannot be rewritten because of its row, its blobs or another entity. A job
     /// over many entities reports such an entity and continues with the next.
     pub(crate) fn concerns_one_entity(&self) -> bool {
-        match self.kind() {
-            ErrorKind::TooLarge
-            | ErrorKind::UnrecognizedEntity
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::KeyUnavailable
-            | ErrorKind::Stale
-            | ErrorKind::Corrupt => true,
-            ErrorKind::Conflict => !self.is_table_being_deleted(),
-            ErrorKind::NotFound
-            | ErrorKind::PreconditionFailed
-            | ErrorKind::UniqueViolation
-            | ErrorKind::Throttled
-            | ErrorKind::Ambiguous
-            | ErrorKind::Contended
-            | ErrorKind::LeaseLost
-            | ErrorKind::Invalid
-            | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Lossy
-            | ErrorKind::Denied
-            | ErrorKind::Locked
-            | ErrorKind::RolledBack
-            | ErrorKind::Backend => false,
-        }
+        self.kind().facts().fault.contains(Fault::ENTITY) && !self.is_table_being_deleted()
     }
 
     /// Returns whether the store refuses one row of a transaction, and would take the others. A store
     /// without the table would take none.
     pub(crate) fn refuses_one_row(&self) -> bool {
-        match self.kind() {
-            ErrorKind::PreconditionFailed
-            | ErrorKind::TooLarge
-            | ErrorKind::Invalid
-            | ErrorKind::Corrupt => true,
-            ErrorKind::NotFound => !self.is_table_missing(),
-            ErrorKind::Conflict => !self.is_table_being_deleted(),
-            ErrorKind::UniqueViolation
-            | ErrorKind::Throttled
-            | ErrorKind::UnrecognizedEntity
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::KeyUnavailable
-            | ErrorKind::Ambiguous
-            | ErrorKind::Contended
-            | ErrorKind::LeaseLost
-            | ErrorKind::ScanRefused
-            | ErrorKind::InvalidCursor
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Lossy
-            | ErrorKind::Stale
-            | ErrorKind::Denied
-            | ErrorKind::Locked
-            | ErrorKind::RolledBack
-            | ErrorKind::Backend => false,
-        }
+        let is_about_table = self.is_table_missing() || self.is_table_being_deleted();
+        self.kind().facts().fault.contains(Fault::OPERATION) && !is_about_table
     }
 
     /// Returns whether an insert failed because a row with its keys already exists.
@@ -327,8 +113,10 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
+    use crate::error::ErrorKind;
+
     use super::{
-        Error, ErrorKind, RetryChance,
+        Error, RetryChance,
         RetryChance::{Never, PassesAlone, Unclear},
         ServiceCode,
     };

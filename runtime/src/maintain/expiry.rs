@@ -1,7 +1,7 @@
 //! Writes missing expiry markers, which workers need to find expired rows.
 
 use crate::{
-    edm::Ticks, entity::TableEntity, error::Result, filter::Comparison,
+    edm::Ticks, entity::TableEntity, error::Result, filter::Comparison, limits::saturating_u64,
     outbox::expiry::write_expiry_markers, query::columns::columns_with_system, table::Table,
 };
 
@@ -61,7 +61,7 @@ impl<E: TableEntity> Table<E> {
                 Some((schema.entity_type, row.partition_key(), time))
             });
             let expiring: Vec<_> = expiring.collect();
-            *found += u64::try_from(expiring.len()).unwrap_or(u64::MAX);
+            *found += saturating_u64(expiring.len());
             // Page by page: if it stops, the markers written so far are valid.
             write_expiry_markers(self.client.outbox(), &self.name, expiring).await?;
         }

@@ -4,7 +4,7 @@ use crate::{
     batch::Operation,
     entity::TableEntity,
     error::Result,
-    limits::BATCH_OPERATIONS,
+    limits::{BATCH_OPERATIONS, saturating_u64},
     outbox::registration,
     table::{
         Table,
@@ -58,7 +58,7 @@ impl<E: TableEntity> GroupWriter for DirtyRowWriter<'_, E> {
         {
             Ok(_) => {
                 let addresses = group.iter().map(|row| row.addresses).sum::<usize>();
-                self.recorded += u64::try_from(addresses).unwrap_or(u64::MAX);
+                self.recorded += saturating_u64(addresses);
                 Ok(GroupWriteOutcome::Done)
             }
             Err(error) if error.is_too_large() && group.len() > 1 => {

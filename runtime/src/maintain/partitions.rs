@@ -9,6 +9,7 @@ use std::{
 use crate::{
     error::Result,
     filter::Filter,
+    limits::saturating_u64,
     row::Row,
     table::{
         Client,
@@ -208,7 +209,7 @@ impl PartitionSizes {
     /// Counts a row and its bytes for its partition. Returns the row's size in bytes. If `is_ordered` is set, rows
     /// come in key order, and a new PartitionKey closes the previous partition.
     fn add_row(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
-        let bytes = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);
+        let bytes = saturating_u64(row.service_size()?);
         let partition_key = row.partition_key();
         if let Some((rows, sum)) = self.open.get_mut(partition_key) {
             *rows += 1;

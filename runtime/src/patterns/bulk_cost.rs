@@ -3,6 +3,7 @@
 use super::{question::Requests, write_cost::CostModel};
 use crate::{
     entity::Schema,
+    limits::{saturating_u64, saturating_usize},
     table::bulk::{group::room_for_changes, run::CONCURRENCY},
 };
 
@@ -112,7 +113,7 @@ impl BulkWork {
     /// first, since the rest of each partition is sent at the end.
     fn round_trips(&self, groups: Groups) -> u64 {
         let of = |entities: u64| {
-            let entities = usize::try_from(entities).unwrap_or(usize::MAX);
+            let entities = saturating_usize(entities);
             number(self.insert.stages.for_equal_writes(entities).round_trips() + 1)
         };
         let (of_full, of_rest) = (of(groups.largest), of(groups.largest_rest));
@@ -165,5 +166,5 @@ fn first_that(last: u64, holds: impl Fn(u64) -> bool) -> u64 {
 }
 
 fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
+    saturating_u64(count)
 }

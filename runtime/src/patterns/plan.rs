@@ -6,7 +6,7 @@ use super::{pattern::Pattern, question::Requests, row_size::estimate_row_bytes, 
 use crate::{
     entity::{Schema, TableEntity},
     error::{Error, ErrorKind, Result},
-    limits::{ACCOUNT_REQUESTS_PER_SECOND, PARTITION_ENTITIES_PER_SECOND},
+    limits::{ACCOUNT_REQUESTS_PER_SECOND, PARTITION_ENTITIES_PER_SECOND, saturating_u64},
     maintain::PartitionReport,
     store::usage::Prices,
 };
@@ -193,7 +193,7 @@ impl Plan {
         self.stored.push(StoredRows {
             name: schema.entity.to_owned(),
             rows,
-            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            bytes: saturating_u64(bytes),
             how: format!(
                 "{} rows an entity, {mean} bytes a row as measured",
                 rows_of_entity(schema)
@@ -299,7 +299,7 @@ impl Plan {
 fn rows_of_entity(schema: &Schema) -> u64 {
     let families = schema.families.iter().filter(|family| !family.in_blob).count();
     let further_parts = schema.parts.len().saturating_sub(1);
-    u64::try_from(families + further_parts).unwrap_or(u64::MAX)
+    saturating_u64(families + further_parts)
 }
 
 /// Returns a count as a number with a fraction.

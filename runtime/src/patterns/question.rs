@@ -11,7 +11,7 @@ use crate::{
     entity::{Column, Schema},
     error::{Error, ErrorKind},
     key::{Form, RowFamily},
-    limits::PAGE_ROWS,
+    limits::{PAGE_ROWS, saturating_u64},
     plan::TransactionPlan,
     query::list_query::POINT_READS,
 };
@@ -494,5 +494,5 @@ pub(super) fn requests_of_write(cost: &CostModel) -> Requests {
 }
 
 pub(super) fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
+    saturating_u64(count)
 }

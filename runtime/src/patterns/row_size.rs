@@ -4,6 +4,7 @@ use crate::{
     edm::EdmType,
     entity::{ColumnSchema, Schema},
     key::RowFamily,
+    limits::saturating_u64,
 };
 
 /// UTF-16 units that a text, and bytes that a binary value, is taken to have: the type does not say it.
@@ -30,7 +31,7 @@ fn column_bytes(columns: &[ColumnSchema], prefix: &str, leaves_out: &dyn Fn(&str
         let bytes = match column.edm {
             None => column_bytes(column.nested, &name, leaves_out),
             Some(edm) if column.stored && !leaves_out(&name) => {
-                8 + 2 * u64::try_from(name.len()).unwrap_or(u64::MAX) + value_bytes(edm)
+                8 + 2 * saturating_u64(name.len()) + value_bytes(edm)
             }
             Some(_) => 0,
         };

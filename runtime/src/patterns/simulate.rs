@@ -22,7 +22,9 @@ use super::{
 use crate::{
     backend::{Memory, layer::SimulatedAccount},
     error::{Error, ErrorKind, Result},
-    limits::{ACCOUNT_REQUESTS_PER_SECOND, PAGE_ROWS, PARTITION_ENTITIES_PER_SECOND},
+    limits::{
+        ACCOUNT_REQUESTS_PER_SECOND, PAGE_ROWS, PARTITION_ENTITIES_PER_SECOND, saturating_usize,
+    },
     random::RandomSource,
     timers,
 };
@@ -293,14 +295,14 @@ impl Run {
         }
         let sent = stream::iter(requests);
         // All answers are waited for: a refused request does not take the others back.
-        sent.buffer_unordered(usize::try_from(at_once).unwrap_or(usize::MAX))
+        sent.buffer_unordered(saturating_usize(at_once))
             .fold(true, |all, one| std::future::ready(all && one))
             .await
     }
 
     /// Sends one request, and returns whether it was answered.
     async fn send(&self, request: OneRequest) -> bool {
-        let entities = usize::try_from(request.entities).unwrap_or(usize::MAX);
+        let entities = saturating_usize(request.entities);
         let partition = request.partition.map(|(family, partition)| (family << 40) | partition);
         let answer = match request.kind {
             RequestKind::Blob => {

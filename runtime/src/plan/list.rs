@@ -271,7 +271,7 @@ fn list_row(
     let mut row = Row::build(partition_key, &key);
     row.put(TYPE_NAME, ValueRef::String(LIST_MARKER));
     if at == 0 && spills > 0 {
-        row.put("Spills", ValueRef::Int32(i32::try_from(spills).unwrap_or(i32::MAX)));
+        row.put("Spills", ValueRef::Int32(limits::saturating_i32(spills)));
     }
     for (chunk, ids) in split_into_chunks(ids, form).iter().enumerate() {
         let ids: Vec<String> = ids.iter().map(|id| form.to_json(id)).collect();

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     filter::compare_utf16,
-    limits::PAGE_ROWS,
+    limits::{PAGE_ROWS, saturating_u64, saturating_usize},
     page::{Continuation, Cursor, Page, PageLoop, text_fingerprint},
 };
 
@@ -74,7 +74,7 @@ impl<E: TableEntity> KeyOrder<E> {
     /// `is_invalid_cursor` for a cursor of another query. Otherwise fails with the first error of a request or a
     /// row.
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<Stored<E>>> {
-        let most = usize::try_from(self.page_size).unwrap_or(usize::MAX);
+        let most = saturating_usize(self.page_size);
         let mut merge = self.start_merge(cursor.as_ref(), self.page_size).await?;
         let mut items = Vec::new();
         while items.len() < most {
@@ -82,8 +82,7 @@ impl<E: TableEntity> KeyOrder<E> {
             items.push(item);
         }
         let as_of = cursor.as_ref().and_then(|cursor| cursor.as_of);
-        let returned = cursor.map_or(0, |cursor| cursor.returned)
-            + u64::try_from(items.len()).unwrap_or(u64::MAX);
+        let returned = cursor.map_or(0, |cursor| cursor.returned) + saturating_u64(items.len());
         let next = items.last().filter(|_| merge.has_more()).map(|last| Cursor {
             fingerprint: merge.fingerprint,
             returned,

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     backend::layer::record_count_in_span,
     error::{Error, Result},
+    limits::{saturating_u64, saturating_usize},
     page::{Cursor, Page, PageLoop},
     row::Row,
 };
@@ -24,10 +25,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// and later pages of a table when its turn comes.
     fn stream_tables(&self) -> Items<T> {
         let query = self.clone();
-        let take = self
-            .request
-            .take
-            .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        let take = self.request.take.map_or(usize::MAX, |most| saturating_usize(most));
         let items = async move {
             let run = query.plan().await?;
             // Only the existing tables, if the plan has listed them.
@@ -324,7 +322,7 @@ impl<T: Send + 'static> PlannedQuery<T> {
         let (returned, mixed) = cursor.as_ref().map_or((0, false), |at| (at.returned, at.mixed));
         let as_of = cursor.as_ref().and_then(|cursor| cursor.as_of);
         let left = request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
-        let most = usize::try_from(left).unwrap_or(usize::MAX);
+        let most = saturating_usize(left);
         let (mut items, found, next) = match &self.source {
             ItemSource::Rows(decode) => {
                 let RowPage { rows, next } = self.plan.read_page(cursor.as_ref()).await?;
@@ -339,7 +337,7 @@ impl<T: Send + 'static> PlannedQuery<T> {
         };
         // A list is read completely, whatever the limit.
         items.truncate(most);
-        let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
+        let count = saturating_u64(items.len());
         // The limit is reached, so there is no next page even if the store has one.
         let next = next.filter(|_| count < left).map(|cursor| Cursor {
             returned: returned + count,

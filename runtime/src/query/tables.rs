@@ -7,7 +7,7 @@ use crate::{
     address::Names,
     entity::dated::{DatedTables, Period},
     error::{Error, ErrorKind, Result},
-    limits::DATED_TABLES,
+    limits::{DATED_TABLES, saturating_u64},
     page::{Continuation, Cursor},
     store::{
         dated::{list_existing_periods, name_of_period},
@@ -146,7 +146,7 @@ impl QueriedTables {
                 bounds.map_or(0, |(first, last)| self.dated.count_periods(first, last))
             }
             // A count fits into 64 bits.
-            Periods::Existing(periods) => u64::try_from(periods.len()).unwrap_or(u64::MAX),
+            Periods::Existing(periods) => saturating_u64(periods.len()),
         }
     }
 

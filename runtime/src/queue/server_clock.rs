@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{clock::Clock, edm::Ticks};
+use crate::{clock::Clock, edm::Ticks, limits::saturating_i64};
 
 /// The resolution of the date in an answer of the store, in ticks.
 const DATE_RESOLUTION: i64 = Ticks::PER_SECOND;
@@ -72,7 +72,7 @@ pub(crate) fn earlier_time(now: Ticks, wait: Duration) -> Ticks {
 
 /// Returns a duration in ticks of 100 ns.
 pub(crate) fn duration_ticks(wait: Duration) -> i64 {
-    i64::try_from(wait.as_nanos() / 100).unwrap_or(i64::MAX)
+    saturating_i64(wait.as_nanos() / 100)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The table, row and property that an encrypted value is bound to.
 
 use super::envelope::KeyId;
-use crate::error::Error;
+use crate::{error::Error, limits::saturating_u32};
 
 /// The table, row and property that a value is encrypted for. An envelope decrypts only with the binding it was made
 /// with, which prevents copying it to another row or property.
@@ -92,5 +92,5 @@ impl<'a> ValueBinding<'a> {
 /// Returns the four bytes that precede a part of that length.
 pub(super) fn length_prefix_bytes(length: usize) -> [u8; 4] {
     // A row has at most 1 MiB, so every length fits in 32 bits.
-    u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
+    saturating_u32(length).to_be_bytes()
 }

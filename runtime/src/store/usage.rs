@@ -15,6 +15,7 @@ use crate::{
     },
     batch::Batch,
     error::{Error, Result},
+    limits::saturating_u64,
     metering::{Metering, RequestOutcome},
     row::Row,
 };
@@ -312,5 +313,5 @@ impl UsageCounters {
 }
 
 fn add_to_counter(counter: &AtomicU64, count: usize) {
-    counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+    counter.fetch_add(saturating_u64(count), Ordering::Relaxed);
 }

@@ -22,6 +22,7 @@ use crate::{
         points_to,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
+    limits::{saturating_u64, saturating_usize},
     outbox::blob_writes::{UPLOAD_TIME, missing_blob_store_error},
     seal::ContentKey,
     store::Store,
@@ -185,7 +186,7 @@ impl BlobReader {
             return open_bytes(key, self.blob.len(), &bytes)
                 .map_err(|error| self.open_error(error));
         }
-        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let len = saturating_u64(bytes.len());
         self.verify_content(len, Sha256::digest(&bytes).into())?;
         Ok(bytes)
     }
@@ -211,7 +212,7 @@ impl BlobReader {
         }
         if let Some(bytes) = self.blob.bytes_to_upload() {
             // On a 32-bit platform, an offset beyond `usize` is beyond the bytes as well.
-            let bound = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+            let bound = |at: u64| saturating_usize(at).min(bytes.len());
             return Ok(bytes.slice(bound(range.start)..bound(range.end)));
         }
         let name = self.blob_name()?;
@@ -229,7 +230,7 @@ impl BlobReader {
             return chunks.open_chunks(key, &bytes).map_err(|error| self.open_error(error));
         }
         // The store shortens a range at the end of its blob.
-        let end = range.start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let end = range.start.saturating_add(saturating_u64(bytes.len()));
         if end == range.end { Ok(bytes) } else { Err(self.other_bytes_error(end)) }
     }
 
@@ -264,7 +265,7 @@ impl BlobReader {
             match pieces.next().await {
                 Some(Ok(piece)) => {
                     hash.update(&piece);
-                    len = len.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+                    len = len.saturating_add(saturating_u64(piece.len()));
                     Some((Ok(piece), (reader, pieces, Some((hash, len)))))
                 }
                 Some(Err(error)) => Some((Err(error), (reader, pieces, None))),

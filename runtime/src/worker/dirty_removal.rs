@@ -6,7 +6,7 @@ use crate::{
     batch::{Batch, Operation},
     error::{Error, Result},
     guard::Guard,
-    limits::BATCH_OPERATIONS,
+    limits::{BATCH_OPERATIONS, saturating_u64},
     outbox::registration::record_outbox_rows,
     plan::outbox::StoredDirtyRow,
 };
@@ -31,7 +31,7 @@ impl Worker {
         for finished in finished.chunks(BATCH_OPERATIONS) {
             // A single request for up to a hundred rows, unless newer work is among them.
             if finished.len() > 1 && self.remove_together(table, finished).await? {
-                removed.deleted += u64::try_from(finished.len()).unwrap_or(u64::MAX);
+                removed.deleted += saturating_u64(finished.len());
                 continue;
             }
             for finished in finished {

@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     filter::{Comparison, Filter},
     key::RowFamily,
-    limits::BATCH_OPERATIONS,
+    limits::{BATCH_OPERATIONS, saturating_u64},
     outbox::{commit::commit_changes, expired::deletion_of},
     plan::{
         Change,
@@ -373,7 +373,7 @@ fn marker_texts(marker: &StoredExpiryMarker) -> (String, String) {
 }
 
 fn count_operations(group: &[Change]) -> u64 {
-    u64::try_from(group.len()).unwrap_or(u64::MAX)
+    saturating_u64(group.len())
 }
 
 /// Returns the filter for the rows of a partition that may have expired by `now`.

@@ -24,7 +24,7 @@ use crate::{
     batch::Deadline,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
-    limits::{STRING_UNITS, utf16_units},
+    limits::{STRING_UNITS, saturating_u32, utf16_units},
     plan::outbox::{MessageIdentity, StoredMessage, receipt_row_key, receipts_json},
     queue::Receipts,
     table::{Client, Transaction},
@@ -96,7 +96,7 @@ impl MessageHandlers {
 
     /// Returns whether there is a handler for the type and version of the message.
     pub(super) fn can_handle_message(&self, message: &StoredMessage) -> bool {
-        self.can_handle_version(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
+        self.can_handle_version(&message.name, saturating_u32(message.version))
     }
 
     /// Returns whether there is a handler for this message type in this version or a newer one.

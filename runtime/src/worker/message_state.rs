@@ -11,6 +11,7 @@ use crate::{
     batch::Operation,
     edm::Ticks,
     error::{Error, Result},
+    limits::saturating_i32,
     plan::outbox::{StoredMessage, add_duration},
     row::ETag,
 };
@@ -60,7 +61,7 @@ impl MessageState<'_> {
     pub(super) async fn count_failure(&self, error: &impl ToString) -> Result<MessageOutcome> {
         let failures = self.message.failures.saturating_add(1);
         let most = self.worker.outbox().options.poison_after;
-        if failures >= i32::try_from(most).unwrap_or(i32::MAX) {
+        if failures >= saturating_i32(most) {
             return self.poison(error).await;
         }
         let wait = FAILURE_DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));

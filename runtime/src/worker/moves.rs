@@ -16,6 +16,7 @@ use crate::{
     entity::{Message, Schema},
     error::{Error, ErrorKind, Result, RetryChance},
     guard::Guard,
+    limits::saturating_i32,
     outbox::moves::{MoveJob, MoveOutcome, MoveSource},
     plan::{moves::MoveMessage, outbox::StoredMessage},
 };
@@ -136,7 +137,7 @@ impl Worker {
 
     /// Returns whether the message is a move of an entity whose type this program knows and can decrypt.
     pub(super) fn knows_entity_of_move(&self, message: &StoredMessage) -> bool {
-        let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
+        let known = saturating_i32(MoveMessage::VERSION);
         let is_move = message.name == MoveMessage::NAME && message.version <= known;
         // Entities with encrypted values are moved by workers with keys.
         let can_open = |schema: &Schema| !schema.is_sealed() || self.outbox().codes.has_keys();

@@ -22,6 +22,7 @@ use crate::{
     authentic::WorkRefusal,
     batch::Deadline,
     error::{Error, Result},
+    limits::saturating_i32,
     plan::outbox::MessageIdentity,
     queue::{
         Envelope, MessageQueue, Receipts, Received,
@@ -341,7 +342,7 @@ impl Worker {
             return Duration::ZERO;
         }
         let random = self.outbox().store.random.random_number();
-        let tries = i32::try_from(tries).unwrap_or(i32::MAX);
+        let tries = saturating_i32(tries);
         wait_after_failure(tries, random, error.retry_after()).min(LONGEST)
     }
 

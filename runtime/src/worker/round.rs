@@ -13,7 +13,7 @@ use super::{
     stats::WorkerStats,
     visit::{PartitionVisit, SeenPartitionState, TableAndPartitionKey},
 };
-use crate::{error::Result, plan::outbox::DirectoryMarker};
+use crate::{error::Result, limits::saturating_u64, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Reads the directory once, page by page, and does the due work of its partitions.
@@ -151,7 +151,7 @@ impl Worker {
                 return Ok((round, Vec::new()));
             }
         }
-        visit.unknown += u64::try_from(fences.damaged_fences.len()).unwrap_or(u64::MAX);
+        visit.unknown += saturating_u64(fences.damaged_fences.len());
         let closed = self.delete_fences_of_idle_partition(&fences, markers).await?;
         let seen = SeenPartitionState {
             fences: fences.fences.iter().map(|(_, row)| row.row.etag()).collect(),

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     entity::{Message, TableEntity},
     error::{BoxError, Error},
+    limits::saturating_u64,
     metering::Metering,
     outbox::state::Outbox,
     plan::outbox::ExpiryHour,
@@ -188,7 +189,7 @@ impl WorkerMemory {
     pub(super) fn count_unknown_messages(&mut self) -> u64 {
         // Each is hidden for `UNKNOWN_MESSAGE_WAIT`. If one did not return for longer, another program took it.
         self.unknown_messages.retain(|_, received| received.elapsed() < UNKNOWN_MESSAGE_WAIT * 3);
-        u64::try_from(self.unknown_messages.len()).unwrap_or(u64::MAX)
+        saturating_u64(self.unknown_messages.len())
     }
 }
 

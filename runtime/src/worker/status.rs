@@ -9,6 +9,7 @@ use super::{
 use crate::{
     edm::ValueRef,
     error::Result,
+    limits::saturating_u64,
     outbox::{known_types::Named, state::Outbox},
     plan::outbox::{
         CODE, ClaimedKeyAndPrimary, StoredClaim, StoredDirtyRow, StoredMessage, code_in_property,
@@ -95,7 +96,7 @@ impl Client {
     pub async fn outbox_status(&self) -> Result<OutboxStatus> {
         let (mut status, _) = self.read_open_work(u64::MAX).await?;
         let poisoned = self.worker().read_poison_table().await?;
-        status.poisoned = u64::try_from(poisoned.len()).unwrap_or(u64::MAX);
+        status.poisoned = saturating_u64(poisoned.len());
         for poisoned in poisoned.iter().filter(|poisoned| poisoned.message().is_some()) {
             status.count_signing_key(poisoned.outbox_row());
         }
@@ -137,7 +138,7 @@ impl Client {
 impl OutboxStatus {
     fn add_chunk(&mut self, outbox: &Outbox, partition: &OutboxChunk) {
         let table = &partition.table;
-        let damaged_fences = u64::try_from(partition.damaged_fences.len()).unwrap_or(u64::MAX);
+        let damaged_fences = saturating_u64(partition.damaged_fences.len());
         self.unknown += partition.unknown + damaged_fences;
         for row in &partition.dirty {
             self.dirty_rows += 1;

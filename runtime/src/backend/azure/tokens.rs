@@ -9,6 +9,7 @@ use crate::{
     clock::{Clock, SystemClock},
     edm::Ticks,
     error::{BoxError, Error, ErrorKind, Result},
+    limits::saturating_i64,
     single_flight::{FlightSlot, SingleFlight},
 };
 
@@ -145,7 +146,7 @@ impl TokenState {
 }
 
 fn ticks(time: Duration) -> i64 {
-    i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX)
+    saturating_i64(time.as_nanos() / 100)
 }
 
 fn before(time: Ticks, by: Duration) -> Ticks {

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     backend::BackupReport,
     error::{Error, ErrorKind, Result},
+    limits::saturating_u64,
 };
 
 /// Maximum bytes of rows per transaction of the new file. Each commit waits for the disk.
@@ -120,8 +121,8 @@ fn write_tables<'s>(
             let chunk = chunk?;
             append_rows(&transaction, &name, &chunk).map_err(fault)?;
             // A length always fits into 64 bits.
-            let bytes = u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX);
-            report.rows += u64::try_from(chunk.lengths.len()).unwrap_or(u64::MAX);
+            let bytes = saturating_u64(chunk.bytes.len());
+            report.rows += saturating_u64(chunk.lengths.len());
             report.row_bytes += bytes;
             pending += bytes;
             if !is_wanted() {

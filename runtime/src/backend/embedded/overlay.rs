@@ -9,6 +9,8 @@ use std::{
 
 use redb::{BackendError, StorageBackend, backends::FileBackend};
 
+use crate::limits::{saturating_u64, saturating_usize};
+
 /// A file with changes in memory.
 #[derive(Debug)]
 pub(super) struct MemoryOverlay {
@@ -40,7 +42,7 @@ impl MemoryOverlay {
 /// Copies the bytes that two ranges have in common: `from`, which begins at `start`, into `out`, which begins at
 /// `offset`.
 fn copy_common(start: u64, from: &[u8], offset: u64, out: &mut [u8]) {
-    let skipped = usize::try_from(start.abs_diff(offset)).unwrap_or(usize::MAX);
+    let skipped = saturating_usize(start.abs_diff(offset));
     let (from, out) = if start < offset {
         (from.get(skipped..), Some(out))
     } else {
@@ -59,7 +61,7 @@ impl StorageBackend for MemoryOverlay {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let changes = self.changes();
         // A length always fits into 64 bits.
-        let end = offset.saturating_add(u64::try_from(out.len()).unwrap_or(u64::MAX));
+        let end = offset.saturating_add(saturating_u64(out.len()));
         if end > changes.length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -80,7 +82,7 @@ impl StorageBackend for MemoryOverlay {
         changes.length = len;
         changes.kept = changes.kept.min(len);
         changes.writes.retain_mut(|(start, bytes)| {
-            bytes.truncate(usize::try_from(len.saturating_sub(*start)).unwrap_or(usize::MAX));
+            bytes.truncate(saturating_usize(len.saturating_sub(*start)));
             !bytes.is_empty()
         });
         Ok(())

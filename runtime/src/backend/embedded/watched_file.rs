@@ -14,6 +14,8 @@ use redb::{BackendError, StorageBackend};
 
 use super::{engine_header::newest_commit, file_copy::FileCopy};
 
+use crate::limits::saturating_u64;
+
 /// The file of an open engine. Clones share the file.
 #[derive(Debug, Clone)]
 pub(super) struct WatchedFile(Arc<Watched>);
@@ -123,7 +125,7 @@ impl StorageBackend for WatchedFile {
             self.check_newest_commit(number)?;
         }
         // A length always fits into 64 bits.
-        let length = u64::try_from(data.len()).unwrap_or(u64::MAX);
+        let length = saturating_u64(data.len());
         self.save_for_copies(offset, offset.saturating_add(length));
         self.0.file.write(offset, data)?;
         if let Some(number) = newest {

@@ -270,7 +270,7 @@ impl Memory {
             return Err(Error::service(ServiceCode::ResourceNotFound, why).in_table(name));
         };
         // A time that is too long for ticks keeps the name taken as long as the store lives.
-        let ticks = i64::try_from(self.deleting_takes.as_nanos() / 100).unwrap_or(i64::MAX);
+        let ticks = limits::saturating_i64(self.deleting_takes.as_nanos() / 100);
         let until = self.clock.now().get().saturating_add(ticks);
         state.names_being_deleted.insert(key, Ticks::new(until).unwrap_or(Ticks::MAX));
         drop(state);

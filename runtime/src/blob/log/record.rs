@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use crate::{
     edm::Ticks,
     error::{Error, ErrorKind, Result},
+    limits::saturating_u64,
 };
 
 /// One record of a [`BlobLog`](crate::BlobLog): a time and fields of text.
@@ -238,7 +239,7 @@ impl Iterator for RecordsInText<'_> {
         }
         let used = before.len() - self.rest.len();
         let breaks = before.iter().take(used).filter(|byte| **byte == b'\n').count();
-        self.line += u64::try_from(breaks).unwrap_or(u64::MAX);
+        self.line += saturating_u64(breaks);
         Some(parsed.map_err(|fault| (line, fault)))
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     error::Result,
     guard::Guard,
     key::RowFamily,
+    limits::saturating_u64,
     maintain::rows::{derive_existing, read_primary, read_row},
     plan::{
         derive::Derived,
@@ -117,7 +118,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         if wrong.is_empty() {
             return Ok(None);
         }
-        progress.counts.suspects += u64::try_from(wrong.len()).unwrap_or(u64::MAX);
+        progress.counts.suspects += saturating_u64(wrong.len());
         if !self.waits {
             return Ok(Some(Vec::new()));
         }

@@ -14,6 +14,7 @@ use crate::{
     entity::TableEntity,
     error::Result,
     filter::Filter,
+    limits::saturating_u64,
     maintain::rows::decrypt_rows,
     page::Continuation,
     row::Row,
@@ -52,7 +53,7 @@ pub(crate) struct ProgressMeter {
 
 impl ProgressMeter {
     fn add_page(&mut self, rows: usize) {
-        self.counts.rows += u64::try_from(rows).unwrap_or(u64::MAX);
+        self.counts.rows += saturating_u64(rows);
         self.notify_listener();
     }
 

@@ -12,7 +12,7 @@ use crate::{
     entity::{EntityRows, TableEntity},
     error::{Error, Result},
     key::RowFamily,
-    limits::BATCH_OPERATIONS,
+    limits::{BATCH_OPERATIONS, saturating_u64},
     maintain::{
         check::Finding,
         rows::{derive_rows_of_primary, read_primary, read_row, touch_primary},
@@ -170,7 +170,7 @@ impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
         let (roles, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
         match self.table.client.store().seal_and_write(&self.table.name, operations, None).await {
             Ok(_) => {
-                self.report.written += u64::try_from(group.len()).unwrap_or(u64::MAX);
+                self.report.written += saturating_u64(group.len());
                 Ok(GroupWriteOutcome::Done)
             }
             Err(error) if error.is_too_large() && group.len() > 1 => {

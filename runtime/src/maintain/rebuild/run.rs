@@ -11,6 +11,7 @@ use crate::{
     entity::{PathBuilder, RowVersion, Stored, TableEntity},
     error::Result,
     key::{RowFamily, stable_hash},
+    limits::saturating_u64,
     page::{Cursor, PageLoop},
     query::{build::Query, request::Request},
     row::Row,
@@ -81,9 +82,9 @@ impl<E: TableEntity> Rebuild<E> {
                 made_for = Some(table.name.clone());
             }
             let page = run.page(cursor).await?;
-            report.primaries += u64::try_from(page.items.len()).unwrap_or(u64::MAX);
+            report.primaries += saturating_u64(page.items.len());
             let older = page.items.iter().filter(|stored| self.lacks_index(stored.row()));
-            report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
+            report.older += saturating_u64(older.count());
             match self.write_page(&table, &page.items, &mut report).await {
                 // The table and its rows were dropped after the page was read.
                 Err(error) if table.is_dated_table_gone(&error) => {}

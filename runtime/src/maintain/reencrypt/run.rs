@@ -17,7 +17,7 @@ use crate::{
     entity::{Partition, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    limits::PAGE_ROWS,
+    limits::{PAGE_ROWS, saturating_u64},
     page::{Continuation, Cursor, PageLoop, text_fingerprint},
     seal::KeyId,
     table::{
@@ -218,7 +218,7 @@ impl<E: TableEntity> Reencrypt<E> {
             }
         }
         // Failed rows are still in the old form.
-        report.remaining += u64::try_from(report.failed.len()).unwrap_or(u64::MAX);
+        report.remaining += saturating_u64(report.failed.len());
         Ok(report)
     }
 
@@ -279,7 +279,7 @@ impl<E: TableEntity> Reencrypt<E> {
             Err(error) if table.is_dated_table_gone(&error) => return Ok(None),
             page => page?,
         };
-        report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
+        report.rows += saturating_u64(page.rows.len());
         // Rows of other tables are copies, which are written with their primaries.
         let is_own = store.names().is_same_table(at_table, &table.name)
             && matches!(self.mode, ReencryptMode::CurrentKeys);

@@ -15,7 +15,7 @@ use crate::{
     entity::{RowKind, RowVersion, TableEntity},
     error::{Error, Result},
     filter::Filter,
-    limits::BATCH_OPERATIONS,
+    limits::{BATCH_OPERATIONS, saturating_u64},
     row::Row,
     store::sealing::plan::OperationToSeal,
     table::{
@@ -167,7 +167,7 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
 
     async fn attempt(&mut self, group: Vec<Row>) -> Result<GroupWriteOutcome<Vec<Row>>> {
         let PlannedGroup { rows, operations, owners } = self.plan_group(group).await?;
-        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        let count = saturating_u64(rows.len());
         // Encrypt even in a dry run, which reports the failures of a real one.
         if self.is_dry_run {
             self.report.remaining += count;

@@ -2,12 +2,14 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::limits::saturating_u64;
+
 /// Returns 128 bits of the SHA-256 of several strings, as 32 hex digits. The lengths are hashed too, to distinguish
 /// `ab` `c` from `a` `bc`.
 pub(crate) fn hash128(texts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for text in texts {
-        hasher.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
+        hasher.update(saturating_u64(text.len()).to_le_bytes());
         hasher.update(text.as_bytes());
     }
     hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()

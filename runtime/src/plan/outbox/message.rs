@@ -14,7 +14,7 @@ use crate::{
     edm::{Ticks, ValueRef},
     entity::{Message, message_body},
     error::{Error, ErrorKind, Result},
-    limits::STRING_UNITS,
+    limits::{STRING_UNITS, saturating_i32, saturating_i64, saturating_u32},
     row::{ETag, Row, RowBuilder},
 };
 
@@ -64,7 +64,7 @@ pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Resu
     row.put(TYPE_NAME, ValueRef::String("entable.message"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
     row.put("Type", ValueRef::String(M::NAME));
-    row.put("Version", ValueRef::Int32(i32::try_from(M::VERSION).unwrap_or(i32::MAX)));
+    row.put("Version", ValueRef::Int32(saturating_i32(M::VERSION)));
     row.put("Body", ValueRef::String(&body));
     // Only if it expires, which leaves the stored form of other messages unchanged.
     if M::EXPIRES.is_some() {
@@ -263,7 +263,7 @@ impl StoredMessage {
             partition_key,
             id: &self.id,
             name: &self.name,
-            version: u32::try_from(self.version).unwrap_or(u32::MAX),
+            version: saturating_u32(self.version),
             body: &self.body,
             sent: self.sent,
         }
@@ -415,6 +415,6 @@ const ERROR_BYTES: usize = 4_000;
 
 /// Adds a duration to a time. The result is at most `Ticks::MAX`.
 pub(crate) fn add_duration(now: Ticks, wait: Duration) -> Ticks {
-    let wait = i64::try_from(wait.as_nanos() / 100).unwrap_or(i64::MAX);
+    let wait = saturating_i64(wait.as_nanos() / 100);
     Ticks::new(now.get().saturating_add(wait)).unwrap_or(Ticks::MAX)
 }

@@ -9,7 +9,7 @@ use crate::{
     entity::TYPE_NAME,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    limits::{STRING_UNITS, utf16_units},
+    limits::{STRING_UNITS, saturating_i32, utf16_units},
     queue::server_clock::later_time,
     row::{ETag, Row, RowBuilder},
 };
@@ -106,10 +106,7 @@ impl TableQueueMessage {
         row.put(TYPE_NAME, ValueRef::String("entable.queued"));
         row.put("Format", ValueRef::Int32(FORMAT));
         row.put("Body", ValueRef::String(&self.body));
-        row.put(
-            "DequeueCount",
-            ValueRef::Int32(i32::try_from(self.dequeue_count).unwrap_or(i32::MAX)),
-        );
+        row.put("DequeueCount", ValueRef::Int32(saturating_i32(self.dequeue_count)));
         row.put("Sent", ValueRef::DateTime(self.sent));
         row
     }

@@ -12,6 +12,7 @@ use crate::{
     error::Result,
     filter::Filter,
     guard::ActiveGuards,
+    limits::saturating_u32,
     page::{Continuation, PageLoop},
     queue::{
         Poison, ServerClock,
@@ -103,7 +104,7 @@ impl TableQueue {
     ) -> Result<Rows> {
         // Taken before the request, since the answer's date lies between then and now.
         let sent = self.clock.local_ticks();
-        let top = u32::try_from(top).unwrap_or(u32::MAX).clamp(1, crate::limits::PAGE_ROWS);
+        let top = saturating_u32(top).clamp(1, crate::limits::PAGE_ROWS);
         let scan = ScanRequest { table: TABLE, filter, select: None, top: Some(top), from };
         let page = match self.backend.scan(scan).await {
             Err(error) if error.is_table_missing() => return Ok(Rows::default()),

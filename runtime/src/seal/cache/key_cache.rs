@@ -13,6 +13,7 @@ use crate::{
     clock::Clock,
     edm::Ticks,
     error::{Error, Result, SealFault},
+    limits::saturating_i64,
     metering,
     seal::provider::KeyFuture,
     single_flight::SingleFlight,
@@ -72,7 +73,7 @@ impl<V> Default for CacheEntry<V> {
 /// Returns whether less than `span` has passed from `at` to `now`. Returns `false` if `at` is after `now`: setting the
 /// clock back must not make a key or failure younger.
 fn is_time_within(at: Ticks, now: Ticks, span: Duration) -> bool {
-    let span = i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX);
+    let span = saturating_i64(span.as_nanos() / 100);
     let age = now.get() - at.get();
     age >= 0 && age < span
 }

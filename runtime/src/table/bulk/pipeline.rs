@@ -25,6 +25,7 @@ use super::{
 use crate::{
     entity::Stored,
     error::{BoxError, Error, Result},
+    limits::saturating_u64,
     outbox::{
         change_tokens::fill_tokens_of_change, commit::commit_keeping_claims,
         kept_claims::KeptClaims, registration::register_partitions,
@@ -402,7 +403,7 @@ impl GroupWriter for ChangeWriter<'_> {
         let (outbox, changes) = (self.client.outbox(), &group.changes);
         let error = match commit_keeping_claims(outbox, &group.table, changes, &self.kept).await {
             Ok(_) => {
-                outcome.done += u64::try_from(group.rows()).unwrap_or(u64::MAX);
+                outcome.done += saturating_u64(group.rows());
                 return Ok(GroupWriteOutcome::Done);
             }
             Err(error) => error,
@@ -411,7 +412,7 @@ impl GroupWriter for ChangeWriter<'_> {
             return Ok(GroupWriteOutcome::TooLarge(group));
         }
         if is_group_gone(self.client, &group, &error) {
-            outcome.done += u64::try_from(group.rows()).unwrap_or(u64::MAX);
+            outcome.done += saturating_u64(group.rows());
             return Ok(GroupWriteOutcome::Done);
         }
         match error.failed_index().and_then(|position| group.remove_change(position)) {

@@ -1,6 +1,9 @@
 //! The progress and the report of a bulk write.
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    limits::saturating_u64,
+};
 
 /// The counts of a bulk write so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,7 +83,7 @@ impl BulkReport {
 
     /// Returns the counts so far.
     pub(super) fn progress(&self) -> Progress {
-        let failed = u64::try_from(self.failed.len()).unwrap_or(u64::MAX);
+        let failed = saturating_u64(self.failed.len());
         Progress { done: self.done, failed, requests: self.requests }
     }
 }

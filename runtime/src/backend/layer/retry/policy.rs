@@ -8,7 +8,7 @@ use std::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::{error::Error, timers};
+use crate::{error::Error, limits::saturating_u64, timers};
 
 /// Limits of retries: attempts, delays, total time, and a budget for all requests together.
 ///
@@ -144,7 +144,7 @@ impl RetryPolicy {
         // A shift by 32 bits or more would overflow. After 20 doublings, 200 ms have become two
         // days.
         let bound = self.first_delay.saturating_mul(1 << attempt.min(20)).min(self.longest_delay);
-        let bound = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
+        let bound = saturating_u64(bound.as_micros());
         let (random, _) = Uuid::new_v4().as_u64_pair();
         Duration::from_micros(random % bound.saturating_add(1))
     }
