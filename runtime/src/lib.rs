@@ -263,6 +263,10 @@ pub mod conformance;
 
 #[doc(hidden)]
 pub mod __private;
+// What the server of the protocol shares with its client.
+#[cfg(feature = "azure-wire")]
+#[doc(hidden)]
+pub mod __wire;
 pub mod prelude;
 
 // What a program needs first. The page of the crate links to these.

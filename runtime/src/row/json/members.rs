@@ -101,6 +101,13 @@ impl<'a> EntityMembers<'a> {
             || self.ignored.iter().any(|found| found == name)
     }
 
+    /// Sets the keys, in place of keys that were added.
+    #[cfg(feature = "azure-wire")]
+    pub(crate) fn with_keys(self, partition_key: &'a str, row_key: &'a str) -> Self {
+        let (partition_key, row_key) = (Some(partition_key.into()), Some(row_key.into()));
+        Self { partition_key, row_key, ..self }
+    }
+
     /// Returns whether PartitionKey and RowKey were added.
     pub(crate) fn has_keys(&self) -> bool {
         self.partition_key.is_some() && self.row_key.is_some()

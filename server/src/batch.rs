@@ -1,0 +1,193 @@
+//! Entity group transactions: reads the multipart body of `POST /$batch` and writes the multipart answer.
+
+use bytes::Bytes;
+use entable::{Batch, Clock, SystemClock};
+use uuid::Uuid;
+
+use crate::{
+    address::{options_of, resource_of},
+    entities,
+    failure::Failure,
+    listen::service_time,
+    request::{Answer, Request},
+    service::Service,
+};
+
+/// Carries out a batch. The answer has status 202 also if an operation fails.
+pub(crate) async fn answer(service: &Service, request: &Request) -> Result<Answer, Failure> {
+    let body = std::str::from_utf8(&request.body).map_err(|_| invalid())?;
+    let outer = boundary_of(request.header("content-type").unwrap_or(""))?;
+    let [changeset] = parts_of(body, outer)?[..] else { return Err(invalid()) };
+    let (headers, content) = split_head(changeset)?;
+    let mime = header_of(headers, "content-type").unwrap_or("");
+    if !mime.starts_with("multipart/mixed") {
+        // A batch of one read, which is not built.
+        return Err(Failure::new(501, "NotImplemented"));
+    }
+    let requests = parts_of(content, boundary_of(mime)?)?;
+    let requests = requests.into_iter().map(read_part).collect::<Result<Vec<_>, _>>()?;
+    let parts = match carry_out(service, &requests).await {
+        Ok(answers) => answers,
+        Err(failure) => vec![failed_part(&failure, requests.len())],
+    };
+    Ok(multipart(&parts))
+}
+
+async fn carry_out(service: &Service, requests: &[Request]) -> Result<Vec<Answer>, Failure> {
+    let mut batch: Option<Batch> = None;
+    for (index, request) in requests.iter().enumerate() {
+        let at =
+            |failure: Failure| Failure { index: Some(failure.index.unwrap_or(index)), ..failure };
+        let resource = resource_of(&request.path, service.key.account()).map_err(at)?;
+        let (table, operation) = entities::operation(request, &resource).map_err(at)?;
+        let batch = batch.get_or_insert_with(|| Batch::new(&table));
+        if !batch.table().eq_ignore_ascii_case(&table) {
+            return Err(at(Failure::new(400, "CommandsInBatchActOnDifferentPartitions")));
+        }
+        batch.push(operation).map_err(|error| at(error.into()))?;
+    }
+    let batch = batch.ok_or_else(invalid)?;
+    let written = service.backend.apply(&batch).await?;
+    let answered = requests.iter().zip(batch.operations()).zip(&written);
+    answered
+        .map(|((request, operation), written)| {
+            entities::answer_to(service, request, batch.table(), operation, written)
+        })
+        .collect()
+}
+
+/// Returns the one part of a failed batch. The error of a single operation has no position if the operation failed
+/// while it was carried out.
+fn failed_part(failure: &Failure, operations: usize) -> Answer {
+    let is_executed = matches!(
+        failure.code.as_str(),
+        "ResourceNotFound" | "UpdateConditionNotSatisfied" | "EntityAlreadyExists"
+    );
+    let prefix = (operations > 1 || !is_executed).then(|| failure.index.unwrap_or_default());
+    let id = Uuid::new_v4().to_string();
+    let too_many = failure.index == Some(99) && failure.code == "InvalidInput";
+    let shown = match too_many {
+        true => Failure {
+            text: "The batch request operation exceeds the maximum 100 changes per change set."
+                .to_owned(),
+            ..failure.clone()
+        },
+        false => failure.clone(),
+    };
+    let body = shown.body(prefix, &id, &service_time(SystemClock.now()));
+    Answer { body, ..Answer::of_status(failure.status) }.with(
+        "Content-Type",
+        "application/json;odata=minimalmetadata;streaming=true;charset=utf-8".to_owned(),
+    )
+}
+
+fn multipart(parts: &[Answer]) -> Answer {
+    let (outer, inner) = (
+        format!("batchresponse_{}", Uuid::new_v4()),
+        format!("changesetresponse_{}", Uuid::new_v4()),
+    );
+    let mut body = format!("--{outer}\r\nContent-Type: multipart/mixed; boundary={inner}\r\n\r\n")
+        .into_bytes();
+    for part in parts {
+        let reason = hyper::StatusCode::from_u16(part.status).ok();
+        let reason = reason.and_then(|status| status.canonical_reason()).unwrap_or("");
+        body.extend_from_slice(
+            format!(
+                "--{inner}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+                 HTTP/1.1 {} {reason}\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\n",
+                part.status
+            )
+            .as_bytes(),
+        );
+        let has_content = part
+            .headers
+            .iter()
+            .any(|(name, _)| *name == "DataServiceId" || *name == "Content-Type");
+        let version = if has_content { "3.0" } else { "1.0" };
+        body.extend_from_slice(format!("DataServiceVersion: {version};\r\n").as_bytes());
+        for (name, value) in &part.headers {
+            body.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        }
+        body.extend_from_slice(b"\r\n");
+        body.extend_from_slice(&part.body);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{inner}--\r\n--{outer}--\r\n").as_bytes());
+    Answer { body, ..Answer::of_status(202) }
+        .with("Content-Type", format!("multipart/mixed; boundary={outer}"))
+}
+
+fn invalid() -> Failure {
+    Failure::new(400, "InvalidInput")
+}
+
+fn boundary_of(content_type: &str) -> Result<&str, Failure> {
+    let mut parameters = content_type.split(';').map(str::trim);
+    let found = parameters.find_map(|parameter| parameter.strip_prefix("boundary="));
+    let found = found.map(|boundary| boundary.trim_matches('"')).filter(|found| !found.is_empty());
+    found.ok_or_else(invalid)
+}
+
+/// Splits a multipart body at the lines that are its boundary. The closing line must be there.
+fn parts_of<'a>(body: &'a str, boundary: &str) -> Result<Vec<&'a str>, Failure> {
+    let (open, close) = (format!("--{boundary}"), format!("--{boundary}--"));
+    let (mut parts, mut begin, mut at) = (Vec::new(), None, 0);
+    for line in body.split_inclusive('\n') {
+        let text = line.trim_end();
+        if text == open || text == close {
+            if let Some(part) = begin.and_then(|begin| body.get(begin..at)) {
+                parts.push(part);
+            }
+            if text == close {
+                return Ok(parts);
+            }
+            begin = Some(at + line.len());
+        }
+        at += line.len();
+    }
+    Err(invalid())
+}
+
+fn split_head(part: &str) -> Result<(&str, &str), Failure> {
+    let part = part.trim_start_matches(['\r', '\n']);
+    part.split_once("\r\n\r\n").or_else(|| part.split_once("\n\n")).ok_or_else(invalid)
+}
+
+fn headers_of(head: &str) -> impl Iterator<Item = (&str, &str)> {
+    head.lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.trim(), value.trim()))
+}
+
+fn header_of<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    headers_of(head).find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+/// Reads the request inside one part of a changeset.
+fn read_part(part: &str) -> Result<Request, Failure> {
+    let (_, content) = split_head(part)?;
+    // A request without body may end with its headers.
+    let (head, body) = match split_head(content) {
+        Ok(split) => split,
+        Err(_) => (content.trim(), ""),
+    };
+    let (line, headers) = head.split_once('\n').unwrap_or((head, ""));
+    let mut words = line.split_ascii_whitespace();
+    let (Some(method), Some(address), Some("HTTP/1.1")) =
+        (words.next(), words.next(), words.next())
+    else {
+        return Err(invalid());
+    };
+    let target = address
+        .split_once("://")
+        .map_or(address, |(_, rest)| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"));
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let headers = headers_of(headers).map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(Request {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        options: options_of(query)?,
+        headers: headers.collect(),
+        body: Bytes::copy_from_slice(body.trim().as_bytes()),
+    })
+}

@@ -1,0 +1,216 @@
+//! Requests about entities: insert, get, query, and the operations that writes consist of.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use entable::{
+    __wire::read_entity_body,
+    Batch, Condition, ETag, Filter, Operation, Row, Verb, Written,
+    backend::{ReadRequest, ScanRequest},
+    page::Continuation,
+};
+
+use crate::{
+    address::{Resource, encoded_key},
+    entity_json::{Shape, quoted},
+    failure::Failure,
+    request::{Answer, Metadata, Request},
+    service::Service,
+};
+
+/// Returns the `$top` of a query.
+pub(crate) fn top_of(request: &Request) -> Result<Option<u32>, Failure> {
+    let Some(top) = request.option("$top") else { return Ok(None) };
+    match top.parse() {
+        Ok(top @ 0..=1000) => Ok(Some(top)),
+        _ => Err(Failure::new(400, "InvalidInput")),
+    }
+}
+
+fn select_of(request: &Request) -> Option<Vec<String>> {
+    let select = request.option("$select").filter(|select| !matches!(*select, "" | "*"))?;
+    Some(select.split(',').map(|name| name.trim().to_owned()).collect())
+}
+
+fn shape<'a>(
+    service: &'a Service,
+    table: &'a str,
+    metadata: Metadata,
+    select: Option<&'a [String]>,
+) -> Shape<'a> {
+    Shape { base: &service.base, account: service.key.account(), table, metadata, select }
+}
+
+pub(crate) async fn get(
+    service: &Service,
+    request: &Request,
+    table: &str,
+    (partition_key, row_key): (&str, &str),
+) -> Result<Answer, Failure> {
+    let (metadata, select) = (request.metadata()?, select_of(request));
+    let select = select.as_deref();
+    let row = service.backend.read(ReadRequest { table, partition_key, row_key, select }).await?;
+    let row = row.ok_or_else(|| Failure::new(404, "ResourceNotFound"))?;
+    let json = shape(service, table, metadata, select).entity(&row, true)?;
+    let etag = row.etag().map(|etag| etag.to_string()).unwrap_or_default();
+    Ok(Answer::json(200, metadata, json).with("ETag", etag))
+}
+
+pub(crate) async fn query(
+    service: &Service,
+    request: &Request,
+    table: &str,
+) -> Result<Answer, Failure> {
+    let (metadata, select, top) = (request.metadata()?, select_of(request), top_of(request)?);
+    let filter = request.option("$filter").unwrap_or("");
+    let filter = Filter::parse(filter)?;
+    let from = match request.option("NextPartitionKey") {
+        None => None,
+        Some(key) => Some(Continuation {
+            partition_key: read_token(key)?,
+            row_key: request.option("NextRowKey").map(read_token).transpose()?,
+        }),
+    };
+    let select = select.as_deref();
+    let scan = ScanRequest { table, filter: &filter, select, top, from: from.as_ref() };
+    let page = service.backend.scan(scan).await?;
+    let next = page.next.clone();
+    let shape = shape(service, table, metadata, select);
+    let rows = page.into_rows()?;
+    let rows: Vec<_> = rows.iter().map(|row| shape.entity(row, false)).collect::<Result<_, _>>()?;
+    let described = match metadata {
+        Metadata::None => String::new(),
+        _ => format!("\"odata.metadata\":{},", quoted(&shape.metadata_address(false))),
+    };
+    let body = format!("{{{described}\"value\":[{}]}}", rows.join(","));
+    let mut answer = Answer::json(200, metadata, body);
+    if let Some(next) = next {
+        answer = answer.with("x-ms-continuation-NextPartitionKey", token(&next.partition_key));
+        if let Some(row_key) = next.row_key {
+            answer = answer.with("x-ms-continuation-NextRowKey", token(&row_key));
+        }
+    }
+    Ok(answer)
+}
+
+/// Writes a key as the service writes it in continuations: `1!length!base64`, with `-` for `=`.
+fn token(key: &str) -> String {
+    let text = STANDARD.encode(key).replace('=', "-");
+    format!("1!{}!{text}", text.len())
+}
+
+fn read_token(token: &str) -> Result<String, Failure> {
+    let parsed = || {
+        let (length, text) = token.strip_prefix("1!")?.split_once('!')?;
+        // A `+` of base64 that was not encoded in the address has become a blank.
+        let text = text.replace('-', "=").replace(' ', "+");
+        (length.parse() == Ok(text.len())).then_some(())?;
+        String::from_utf8(STANDARD.decode(text).ok()?).ok()
+    };
+    parsed().ok_or_else(|| Failure::new(400, "InvalidInput"))
+}
+
+/// Reads the operation that a writing request asks for.
+pub(crate) fn operation(
+    request: &Request,
+    resource: &Resource,
+) -> Result<(String, Operation), Failure> {
+    let condition = condition_of(request)?;
+    match (request.verb()?, resource) {
+        ("POST", Resource::Entities(table)) => {
+            let row = read_entity_body(&request.body, None)?;
+            Ok((table.clone(), Operation::insert(row)))
+        }
+        (verb, Resource::Entity { table, partition_key, row_key }) => {
+            let keys = (partition_key.as_str(), row_key.as_str());
+            let row = || read_entity_body(&request.body, Some(keys));
+            let operation = match (verb, condition) {
+                ("PUT", None) => Operation::insert_or_replace(row()?),
+                ("PUT", Some(condition)) => Operation::replace(row()?, condition),
+                ("MERGE" | "PATCH", None) => Operation::insert_or_merge(row()?),
+                ("MERGE" | "PATCH", Some(condition)) => Operation::merge(row()?, condition),
+                ("DELETE", Some(condition)) => Operation::delete(keys.0, keys.1, condition)?,
+                ("DELETE", None) => return Err(Failure::new(400, "InvalidInput")),
+                _ => return Err(Failure::new(405, "MethodNotAllowed")),
+            };
+            Ok((table.clone(), operation))
+        }
+        _ => Err(Failure::new(405, "MethodNotAllowed")),
+    }
+}
+
+fn condition_of(request: &Request) -> Result<Option<Condition>, Failure> {
+    if request.header("if-none-match").is_some() {
+        return Err(Failure::new(400, "InvalidInput"));
+    }
+    match request.header("if-match") {
+        None => Ok(None),
+        Some("*") => Ok(Some(Condition::Any)),
+        Some(text) => {
+            let etag = ETag::from(text);
+            if !etag.is_weak() {
+                let text = format!(
+                    "The etag value '{text}' specified in one of the request headers is not valid. Please make sure only \
+                     one etag value is specified and is valid."
+                );
+                return Err(Failure::with_text(400, "InvalidInput", &text));
+            }
+            // The store compares the time of an ETag, not its text.
+            let etag = etag.timestamp().map_or(etag, ETag::from_timestamp);
+            Ok(Some(Condition::Match(etag)))
+        }
+    }
+}
+
+/// Carries out one write.
+pub(crate) async fn write(
+    service: &Service,
+    request: &Request,
+    resource: &Resource,
+) -> Result<Answer, Failure> {
+    let (table, operation) = operation(request, resource)?;
+    let batch = Batch::single(table, operation)?;
+    let written = service.backend.apply(&batch).await?;
+    let (Some(written), Some(operation)) = (written.first(), batch.operations().first()) else {
+        return Err(Failure::new(500, "InternalError"));
+    };
+    answer_to(service, request, batch.table(), operation, written)
+}
+
+/// Returns the answer to an operation that was carried out, alone or in a batch.
+pub(crate) fn answer_to(
+    service: &Service,
+    request: &Request,
+    table: &str,
+    operation: &Operation,
+    written: &Written,
+) -> Result<Answer, Failure> {
+    let etag = written.etag.as_ref().map(ToString::to_string);
+    let tagged = |answer: Answer| match &etag {
+        Some(etag) => answer.with("ETag", etag.clone()),
+        None => answer,
+    };
+    if operation.verb() != Verb::Insert {
+        return Ok(tagged(Answer::of_status(204)));
+    }
+    let location = address_of(service, table, operation.row());
+    let preferred = request.header("prefer").filter(|p| p.starts_with("return-"));
+    let applied = |answer: Answer| match preferred {
+        Some(preferred) => answer.with("Preference-Applied", preferred.to_owned()),
+        None => answer,
+    };
+    if preferred == Some("return-no-content") {
+        let answer = Answer::of_status(204).with("DataServiceId", location.clone());
+        return Ok(applied(tagged(answer.with("Location", location))));
+    }
+    let metadata = request.metadata()?;
+    let row = match written.timestamp {
+        Some(timestamp) => operation.row().with_timestamp(timestamp),
+        None => operation.row().clone(),
+    };
+    let json = shape(service, table, metadata, None).entity(&row, true)?;
+    Ok(applied(tagged(Answer::json(201, metadata, json).with("Location", location))))
+}
+
+fn address_of(service: &Service, table: &str, row: &Row) -> String {
+    let (partition_key, row_key) = (encoded_key(row.partition_key()), encoded_key(row.row_key()));
+    format!("{}/{table}(PartitionKey='{partition_key}',RowKey='{row_key}')", service.base)
+}

@@ -1,0 +1,48 @@
+//! Routes a request to what answers it.
+
+use std::sync::Arc;
+
+use entable::{AccountKey, backend::Backend};
+
+use crate::{
+    address::{Resource, resource_of},
+    batch, entities,
+    failure::Failure,
+    request::{Answer, Request},
+    tables,
+};
+
+/// The store, and the account under whose name it is served.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) key: AccountKey,
+    /// The address of the account, without `/` at its end.
+    pub(crate) base: String,
+}
+
+impl Service {
+    /// Answers a request that was let in.
+    pub(crate) async fn answer(&self, request: &Request) -> Result<Answer, Failure> {
+        let resource = resource_of(&request.path, self.key.account())?;
+        let verb = request.verb()?;
+        if request.option("comp").is_some() || resource == Resource::Account {
+            return Err(Failure::new(501, "NotImplemented"));
+        }
+        let verb = if verb == "HEAD" { "GET" } else { verb };
+        match (verb, &resource) {
+            ("POST", Resource::Batch) => batch::answer(self, request).await,
+            ("GET", Resource::Tables) => tables::list(self, request).await,
+            ("POST", Resource::Tables) => tables::create(self, request).await,
+            ("DELETE", Resource::Table(name)) => tables::delete(self, name).await,
+            ("GET", Resource::Entities(table)) => entities::query(self, request, table).await,
+            ("GET", Resource::Entity { table, partition_key, row_key }) => {
+                entities::get(self, request, table, (partition_key, row_key)).await
+            }
+            (_, Resource::Entities(_) | Resource::Entity { .. }) => {
+                entities::write(self, request, &resource).await
+            }
+            _ => Err(Failure::new(405, "MethodNotAllowed")),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Exchanges with the server over raw connections, and entable's own client as a peer.
+
+use std::sync::Arc;
+
+use entable::{
+    AccountKey, Azure, Clock, SystemClock,
+    backend::{Memory, azure},
+};
+use entable_server::Server;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::oneshot,
+};
+
+/// The emulator's key, which is public.
+const KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// A server on a free port, which serves an empty store.
+async fn start() -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<std::io::Result<()>>) {
+    let server = Server::bind("127.0.0.1:0", Arc::new(Memory::new()), AccountKey::emulator());
+    let server = server.await.unwrap();
+    let address = server.address().to_string();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(server.run(async {
+        let _ = stopped.await;
+    }));
+    (address, stop, running)
+}
+
+/// Sends one signed request and returns the whole answer.
+async fn send(address: &str, method: &str, target: &str, headers: &str, body: &str) -> String {
+    let date = entable::__wire::http_date_text(SystemClock.now());
+    let path = target.split('?').next().unwrap();
+    let text = format!("{date}\n/devstoreaccount1{path}");
+    let key = AccountKey::new("devstoreaccount1", KEY).unwrap();
+    let signature = entable::__wire::sign_text(&key, &text);
+    let length = body.len();
+    raw(
+        address,
+        &format!(
+            "{method} {target} HTTP/1.1\r\nHost: {address}\r\nx-ms-date: {date}\r\nConnection: close\r\n\
+             Authorization: SharedKeyLite devstoreaccount1:{signature}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        ),
+    )
+    .await
+}
+
+async fn raw(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+fn has_line(answer: &str, line: &str) -> bool {
+    answer.lines().any(|found| found.eq_ignore_ascii_case(line))
+}
+
+const JSON: &str =
+    "Accept: application/json;odata=minimalmetadata\r\nContent-Type: application/json\r\n";
+
+#[tokio::test]
+async fn a_table_and_an_entity_live_their_life() {
+    let (address, _stop, _running) = start().await;
+    let base = "/devstoreaccount1";
+    let made =
+        send(&address, "POST", &format!("{base}/Tables"), JSON, r#"{"TableName":"Staff"}"#).await;
+    assert!(made.starts_with("HTTP/1.1 201 "), "{made}");
+    assert!(
+        has_line(&made, &format!("Location: http://{address}{base}/Tables('Staff')")),
+        "{made}"
+    );
+    let twice =
+        send(&address, "POST", &format!("{base}/Tables"), JSON, r#"{"TableName":"STAFF"}"#).await;
+    assert!(twice.starts_with("HTTP/1.1 409 ") && twice.contains("TableAlreadyExists"), "{twice}");
+
+    let row = r#"{"PartitionKey":"p","RowKey":"o'b","A":5,"B@odata.type":"Edm.Int64","B":"6","C":3.0,"D":"é"}"#;
+    let inserted = send(&address, "POST", &format!("{base}/Staff"), JSON, row).await;
+    assert!(inserted.starts_with("HTTP/1.1 201 "), "{inserted}");
+    let entity = format!("{base}/Staff(PartitionKey='p',RowKey='o%27%27b')");
+    assert!(
+        has_line(
+            &inserted,
+            &format!("Location: http://{address}{base}/Staff(PartitionKey='p',RowKey='o''b')")
+        ),
+        "{inserted}"
+    );
+    let again = send(&address, "POST", &format!("{base}/Staff"), JSON, row).await;
+    assert!(again.contains(r#"{"odata.error":{"code":"EntityAlreadyExists""#), "{again}");
+    assert!(
+        again.contains(r#""value":"The specified entity already exists.\nRequestId:"#),
+        "{again}"
+    );
+
+    let got = send(&address, "GET", &entity, JSON, "").await;
+    assert!(
+        got.contains(r#""A":5,"B@odata.type":"Edm.Int64","B":"6","C":3.0,"D":"\u00e9"}"#),
+        "{got}"
+    );
+    let bare = "Accept: application/json;odata=nometadata\r\n";
+    let selected = send(&address, "GET", &format!("{entity}?$select=A,Z"), bare, "").await;
+    assert!(selected.ends_with(r#"{"A":5,"Z":null}"#), "{selected}");
+    let head = send(&address, "HEAD", &entity, JSON, "").await;
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+
+    let merge = format!("{JSON}X-HTTP-Method: MERGE\r\nIf-Match: *\r\n");
+    let merged = send(&address, "POST", &entity, &merge, r#"{"A":7}"#).await;
+    assert!(merged.starts_with("HTTP/1.1 204 "), "{merged}");
+    let stale = format!("{JSON}If-Match: W/\"datetime'2001-01-01T00%3A00%3A00Z'\"\r\n");
+    let refused = send(&address, "PUT", &entity, &stale, "{}").await;
+    assert!(refused.starts_with("HTTP/1.1 412 "), "{refused}");
+    let unconditional = send(&address, "DELETE", &entity, JSON, "").await;
+    assert!(unconditional.starts_with("HTTP/1.1 400 "), "{unconditional}");
+    let gone = send(&address, "DELETE", &entity, "If-Match: *\r\n", "").await;
+    assert!(gone.starts_with("HTTP/1.1 204 "), "{gone}");
+    let missing = send(&address, "GET", &entity, JSON, "").await;
+    assert!(missing.starts_with("HTTP/1.1 404 ") && missing.contains("ResourceNotFound"));
+}
+
+#[tokio::test]
+async fn strangers_stay_outside() {
+    let (address, _stop, _running) = start().await;
+    let target = "/devstoreaccount1/Tables";
+    let unsigned = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    assert!(raw(&address, &unsigned).await.starts_with("HTTP/1.1 401 "));
+    // The body never comes: the answer does not wait for it.
+    let body = format!(
+        "POST {target} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 4000000\r\nConnection: close\r\n\r\n"
+    );
+    assert!(raw(&address, &body).await.starts_with("HTTP/1.1 401 "));
+    let signed = "Authorization: SharedKey devstoreaccount1:AAAA\r\nx-ms-date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    let forged =
+        format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n{signed}Connection: close\r\n\r\n");
+    assert!(raw(&address, &forged).await.contains("AuthenticationFailed"));
+    let rebound =
+        "GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+    assert!(raw(&address, rebound).await.starts_with("HTTP/1.1 403 "));
+    let page = send(&address, "GET", target, &format!("{JSON}Origin: http://evil.example\r\n"), "");
+    assert!(page.await.starts_with("HTTP/1.1 403 "));
+    let welcome = send(&address, "GET", target, JSON, "").await;
+    assert!(
+        welcome.starts_with("HTTP/1.1 200 ") && welcome.ends_with("\"value\":[]}"),
+        "{welcome}"
+    );
+    let old = "/devstoreaccount1/?restype=service";
+    assert!(send(&address, "GET", old, JSON, "").await.starts_with("HTTP/1.1 501 "));
+}
+
+#[tokio::test]
+async fn a_stopped_server_ends() {
+    let (address, stop, running) = start().await;
+    assert!(
+        send(&address, "GET", "/devstoreaccount1/Tables", JSON, "")
+            .await
+            .starts_with("HTTP/1.1 200 ")
+    );
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+    assert!(TcpStream::connect(&address).await.is_err());
+}
+
+/// A client on a server of its own, which runs in a thread of its own for as long as the process.
+fn backend() -> Option<Azure> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async move {
+            let rows = Arc::new(Memory::new());
+            let server = Server::bind("127.0.0.1:0", rows, AccountKey::emulator()).await.unwrap();
+            sender.send(server.endpoint().to_owned()).unwrap();
+            server.run(std::future::pending()).await.unwrap();
+        });
+    });
+    let endpoint = receiver.recv().unwrap();
+    let connection = format!(
+        "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={KEY};TableEndpoint={endpoint};"
+    );
+    let options = azure::AzureOptions::from_connection_string(&connection);
+    Some(Azure::new(options.unwrap()).unwrap())
+}
+
+entable::conformance_suite!(over_the_wire, optional backend(), differs: []);
