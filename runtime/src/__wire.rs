@@ -19,5 +19,5 @@ pub fn http_date_ticks(text: &str) -> Option<Ticks> {
 
 /// Returns a time as an HTTP date.
 pub fn http_date_text(time: Ticks) -> String {
-    time::OffsetDateTime::try_from(time).map(|time| HttpDate(time).to_string()).unwrap_or_default()
+    HttpDate(time.into()).to_string()
 }

@@ -138,7 +138,8 @@ async fn strangers_stay_outside() {
     let rebound =
         "GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     assert!(raw(&address, rebound).await.starts_with("HTTP/1.1 403 "));
-    let page = send(&address, "GET", target, &format!("{JSON}Origin: http://evil.example\r\n"), "");
+    let origin = format!("{JSON}Origin: http://evil.example\r\n");
+    let page = send(&address, "GET", target, &origin, "");
     assert!(page.await.starts_with("HTTP/1.1 403 "));
     let welcome = send(&address, "GET", target, JSON, "").await;
     assert!(
