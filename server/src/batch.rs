@@ -1,7 +1,7 @@
 //! Entity group transactions: reads the multipart body of `POST /$batch` and writes the multipart answer.
 
 use bytes::Bytes;
-use entable::{Batch, Clock, SystemClock};
+use entable::Batch;
 use uuid::Uuid;
 
 use crate::{
@@ -28,7 +28,7 @@ pub(crate) async fn answer(service: &Service, request: &Request) -> Result<Answe
     let requests = requests.into_iter().map(read_part).collect::<Result<Vec<_>, _>>()?;
     let parts = match carry_out(service, &requests).await {
         Ok(answers) => answers,
-        Err(failure) => vec![failed_part(&failure, requests.len())],
+        Err(failure) => vec![failed_part(service, &failure, requests.len())],
     };
     Ok(multipart(&parts))
 }
@@ -58,7 +58,7 @@ async fn carry_out(service: &Service, requests: &[Request]) -> Result<Vec<Answer
 
 /// Returns the one part of a failed batch. The error of a single operation has no position if the operation failed
 /// while it was carried out.
-fn failed_part(failure: &Failure, operations: usize) -> Answer {
+fn failed_part(service: &Service, failure: &Failure, operations: usize) -> Answer {
     let is_executed = matches!(
         failure.code.as_str(),
         "ResourceNotFound" | "UpdateConditionNotSatisfied" | "EntityAlreadyExists"
@@ -74,7 +74,7 @@ fn failed_part(failure: &Failure, operations: usize) -> Answer {
         },
         false => failure.clone(),
     };
-    let body = shown.body(prefix, &id, &service_time(SystemClock.now()));
+    let body = shown.body(prefix, &id, &service_time(service.clock.now()));
     Answer { body, ..Answer::of_status(failure.status) }.with(
         "Content-Type",
         "application/json;odata=minimalmetadata;streaming=true;charset=utf-8".to_owned(),

@@ -40,7 +40,7 @@ const VERSION: &str = "2019-02-02";
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    service: Arc<Service>,
+    service: Service,
 }
 
 impl Server {
@@ -77,7 +77,34 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let base = format!("http://{address}/{}", key.account());
-        Ok(Self { listener, address, service: Arc::new(Service { backend, key, base }) })
+        Ok(Self {
+            listener,
+            address,
+            service: Service { backend, key, base, clock: Arc::new(SystemClock) },
+        })
+    }
+
+    /// Sets the clock that the dates of requests are compared with. The default is the clock of the system.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use entable::{AccountKey, SteppedClock, Ticks, backend::Memory};
+    /// use entable_server::Server;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let rows = Arc::new(Memory::new());
+    /// let server = Server::bind("127.0.0.1:0", rows, AccountKey::emulator()).await?;
+    /// let server = server.with_clock(Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)));
+    /// assert!(server.endpoint().ends_with("/devstoreaccount1"));
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.service.clock = clock;
+        self
     }
 
     /// Returns the address that the server listens on.
@@ -96,6 +123,7 @@ impl Server {
     ///
     /// Fails if no connection can be accepted any more.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
+        let service = Arc::new(self.service);
         let (stopping, stopped) = watch::channel(());
         let slots = Arc::new(Semaphore::new(CONNECTIONS));
         let bodies = Arc::new(Semaphore::new(BODIES));
@@ -114,11 +142,8 @@ impl Server {
                     }
                 },
             };
-            let door = Door {
-                service: self.service.clone(),
-                address: self.address,
-                bodies: bodies.clone(),
-            };
+            let door =
+                Door { service: service.clone(), address: self.address, bodies: bodies.clone() };
             let stopped = stopped.clone();
             tokio::spawn(async move {
                 converse(door, stream, stopped).await;
@@ -162,7 +187,7 @@ async fn converse(door: Door, stream: TcpStream, mut stopped: watch::Receiver<()
 }
 
 async fn respond(door: &Door, request: hyper::Request<Incoming>) -> Response<Full<Bytes>> {
-    let now = SystemClock.now();
+    let now = door.service.clock.now();
     let id = Uuid::new_v4().to_string();
     let is_head = request.method() == hyper::Method::HEAD;
     let header = |name: &str| request.headers().get(name)?.to_str().ok().map(str::to_owned);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use entable::{AccountKey, backend::Backend};
+use entable::{AccountKey, Clock, backend::Backend};
 
 use crate::{
     address::{Resource, resource_of},
@@ -19,6 +19,7 @@ pub(crate) struct Service {
     pub(crate) key: AccountKey,
     /// The address of the account, without `/` at its end.
     pub(crate) base: String,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Service {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use entable::{
-    AccountKey, Azure, Clock, SystemClock,
+    AccountKey, Azure, SteppedClock, Ticks,
     backend::{Memory, azure},
 };
 use entable_server::Server;
@@ -17,10 +17,15 @@ use tokio::{
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
+/// The time of the server's clock.
+fn now() -> Ticks {
+    "2026-01-02T03:04:05Z".parse().unwrap()
+}
+
 /// A server on a free port, which serves an empty store.
 async fn start() -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<std::io::Result<()>>) {
     let server = Server::bind("127.0.0.1:0", Arc::new(Memory::new()), AccountKey::emulator());
-    let server = server.await.unwrap();
+    let server = server.await.unwrap().with_clock(Arc::new(SteppedClock::new(now())));
     let address = server.address().to_string();
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(server.run(async {
@@ -31,7 +36,19 @@ async fn start() -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<std::i
 
 /// Sends one signed request and returns the whole answer.
 async fn send(address: &str, method: &str, target: &str, headers: &str, body: &str) -> String {
-    let date = entable::__wire::http_date_text(SystemClock.now());
+    send_at(now(), address, method, target, headers, body).await
+}
+
+/// Sends one request, signed at `time`.
+async fn send_at(
+    time: Ticks,
+    address: &str,
+    method: &str,
+    target: &str,
+    headers: &str,
+    body: &str,
+) -> String {
+    let date = entable::__wire::http_date_text(time);
     let path = target.split('?').next().unwrap();
     let text = format!("{date}\n/devstoreaccount1{path}");
     let key = AccountKey::new("devstoreaccount1", KEY).unwrap();
@@ -145,6 +162,44 @@ async fn a_continuation_has_the_form_of_the_service() {
     }
 }
 
+/// Sends a batch of these operations, each a method, the end of an address, headers and a body.
+async fn send_batch(address: &str, operations: &[(&str, &str, &str, &str)]) -> String {
+    let mut body = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n".to_owned();
+    for (method, target, headers, json) in operations {
+        body += &format!(
+            "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+             {method} http://{address}/devstoreaccount1/{target} HTTP/1.1\r\n{JSON}{headers}\r\n{json}\r\n"
+        );
+    }
+    body += "--c--\r\n--b--\r\n";
+    let headers = "Content-Type: multipart/mixed; boundary=b\r\n";
+    send(address, "POST", "/devstoreaccount1/$batch", headers, &body).await
+}
+
+#[tokio::test]
+async fn a_failed_batch_answers_with_one_part_and_changes_nothing() {
+    let (address, _stop, _running) = start().await;
+    let base = "/devstoreaccount1";
+    let insert =
+        ("POST", "Staff", "Prefer: return-no-content\r\n", r#"{"PartitionKey":"p","RowKey":"r"}"#);
+    let delete = ("DELETE", "Staff(PartitionKey='p',RowKey='x')", "If-Match: *\r\n", "");
+    let no_table = send_batch(&address, &[insert]).await;
+    assert!(no_table.starts_with("HTTP/1.1 202 "), "{no_table}");
+    assert!(no_table.contains("\r\nHTTP/1.1 404 Not Found\r\n"), "{no_table}");
+    assert!(no_table.contains(r#""value":"0:The table specified does not exist."#), "{no_table}");
+    send(&address, "POST", &format!("{base}/Tables"), JSON, r#"{"TableName":"Staff"}"#).await;
+    let alone = send_batch(&address, &[delete]).await;
+    assert!(alone.contains(r#""value":"The specified resource does not exist."#), "{alone}");
+    let second = send_batch(&address, &[insert, delete]).await;
+    assert!(second.contains(r#""value":"1:The specified resource does not exist."#), "{second}");
+    assert_eq!(second.matches("\r\nHTTP/1.1 ").count(), 1, "{second}");
+    let twice = send_batch(&address, &[insert, insert]).await;
+    assert!(twice.contains(r#""code":"InvalidDuplicateRow""#) && twice.contains(r#""value":"1:"#));
+    let done = send_batch(&address, &[insert]).await;
+    assert!(done.contains("\r\nHTTP/1.1 204 No Content\r\n"), "{done}");
+    assert!(has_line(&done, "Preference-Applied: return-no-content"), "{done}");
+}
+
 #[tokio::test]
 async fn strangers_stay_outside() {
     let (address, _stop, _running) = start().await;
@@ -156,10 +211,22 @@ async fn strangers_stay_outside() {
         "POST {target} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 4000000\r\nConnection: close\r\n\r\n"
     );
     assert!(raw(&address, &body).await.starts_with("HTTP/1.1 401 "));
-    let signed = "Authorization: SharedKey devstoreaccount1:AAAA\r\nx-ms-date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
-    let forged =
-        format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n{signed}Connection: close\r\n\r\n");
-    assert!(raw(&address, &forged).await.contains("AuthenticationFailed"));
+    let date = entable::__wire::http_date_text(now());
+    for scheme in ["SharedKey", "SharedKeyLite"] {
+        let signed =
+            format!("Authorization: {scheme} devstoreaccount1:AAAA\r\nx-ms-date: {date}\r\n");
+        let forged = format!(
+            "GET {target} HTTP/1.1\r\nHost: {address}\r\n{signed}Connection: close\r\n\r\n"
+        );
+        let refused = raw(&address, &forged).await;
+        assert!(refused.starts_with("HTTP/1.1 403 ") && refused.contains("AuthenticationFailed"));
+        assert!(has_line(&refused, "x-ms-error-code: AuthenticationFailed"), "{refused}");
+    }
+    let later = |minutes: i64| Ticks::new(now().get() + minutes * 600_000_000).unwrap();
+    for (minutes, status) in [(-16, "403"), (-14, "200"), (14, "200"), (16, "403")] {
+        let answer = send_at(later(minutes), &address, "GET", target, JSON, "").await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{minutes}: {answer}");
+    }
     let rebound =
         "GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     assert!(raw(&address, rebound).await.starts_with("HTTP/1.1 403 "));
