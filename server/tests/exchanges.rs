@@ -1,5 +1,13 @@
 //! Exchanges with the server over raw connections, and entable's own client as a peer.
 
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
 use std::sync::Arc;
 
 use entable::{

@@ -25,7 +25,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// and later pages of a table when its turn comes.
     fn stream_tables(&self) -> Items<T> {
         let query = self.clone();
-        let take = self.request.take.map_or(usize::MAX, |most| saturating_usize(most));
+        let take = self.request.take.map_or(usize::MAX, saturating_usize);
         let items = async move {
             let run = query.plan().await?;
             // Only the existing tables, if the plan has listed them.
