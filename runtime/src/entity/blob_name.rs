@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::{
-    address::{Names, RowAddress, RowAt, TableName},
+    address::{Names, RowAddress, RowAt},
     error::{Error, ErrorKind, Result},
 };
 
