@@ -1,11 +1,11 @@
 //! The forms of the protocol that `entable-server` shares with the client.
 
-pub use crate::wire::read_entity_body;
 use crate::{
     backend::azure::AccountKey,
     edm::Ticks,
-    wire::{HttpDate, parse_http_date},
+    wire::{HttpDate, parse_http_date, push_row_address},
 };
+pub use crate::{row::json::text_of_not_finite, wire::read_entity_body};
 
 /// Returns the signature of a text with the key of an account, as base64.
 pub fn sign_text(key: &AccountKey, text: &str) -> String {
@@ -20,4 +20,12 @@ pub fn http_date_ticks(text: &str) -> Option<Ticks> {
 /// Returns a time as an HTTP date.
 pub fn http_date_text(time: Ticks) -> String {
     HttpDate(time.into()).to_string()
+}
+
+/// Returns the encoded address of a row below its account, such as `Staff(PartitionKey='Sales',RowKey='empid_000223')`.
+pub fn row_address(table: &str, partition_key: &str, row_key: &str) -> String {
+    let mut out = Vec::new();
+    push_row_address(&mut out, table, partition_key, row_key);
+    // The encoded text is ASCII, so the conversion never fails.
+    String::from_utf8(out).unwrap_or_default()
 }

@@ -263,7 +263,7 @@ pub mod conformance;
 
 #[doc(hidden)]
 pub mod __private;
-// What the server of the protocol shares with its client.
+// Functions of the protocol that `entable-server` calls.
 #[cfg(feature = "azure-wire")]
 #[doc(hidden)]
 pub mod __wire;

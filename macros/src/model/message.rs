@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct Message {
     pub(crate) ident: Ident,
     pub(crate) block: CodeBlock,
-    /// The type name that stored messages contain, by which a worker finds their handler: `name = ".."`, or the name
+    /// The type name in stored messages. Workers find the handler of a message by this name: `name = ".."`, or the name
     /// of the struct.
     pub(crate) name: LitStr,
     pub(crate) version: u32,

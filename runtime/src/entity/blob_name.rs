@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+#[cfg(feature = "blob")]
+use crate::address::TableName;
 use crate::{
     address::{Names, RowAddress, RowAt},
     error::{Error, ErrorKind, Result},
@@ -52,7 +54,7 @@ fn name_too_large_error(owner: RowAt<'_>, message: String) -> Error {
 
 /// Returns the common prefix of the names of a table's blobs.
 #[cfg(feature = "blob")]
-pub(crate) fn blob_prefix_of_table(table: crate::address::TableName<'_>) -> String {
+pub(crate) fn blob_prefix_of_table(table: TableName<'_>) -> String {
     escape_segment(&table.form())
 }
 

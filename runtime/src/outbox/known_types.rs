@@ -10,7 +10,7 @@ use crate::{
     plan::outbox::CopyAddress,
 };
 
-/// What an address in an outbox row names, as far as a client knows it.
+/// The target of an address in an outbox row, if this client knows its type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Named {
     /// A remote copy.

@@ -25,7 +25,7 @@ pub struct HotPartition {
     pub entities_per_second: f64,
     /// The least number of partitions that take the load.
     pub partitions_needed: u64,
-    /// What to change so that more partitions share the load, as a clause in English: "begin the PartitionKey with a
+    /// The advice for sharing the load among more partitions, as an English clause: "begin the PartitionKey with a
     /// bucket", for example.
     pub cure: String,
 }

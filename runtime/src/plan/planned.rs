@@ -1,4 +1,5 @@
-//! EffectOrVerb operations: what a transaction writes, for which verb, and in which stored form.
+//! Defines the planned operations of a transaction. Each has the verb that it belongs to and the form in which its row
+//! is stored.
 
 use crate::{batch::Operation, entity::Schema, error::Result, key::RowFamily};
 

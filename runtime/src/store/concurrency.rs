@@ -5,7 +5,7 @@ use std::future::Future;
 
 use futures_util::{
     Stream, StreamExt,
-    stream::{self, FuturesOrdered, FuturesUnordered},
+    stream::{self, FuturesOrdered, FuturesUnordered, SelectAll},
 };
 
 use super::rows::Store;
@@ -57,15 +57,7 @@ impl Load {
         self,
         futures: impl Iterator<Item = F>,
     ) -> impl Stream<Item = F::Output> {
-        let running = FuturesOrdered::new();
-        stream::unfold((self, futures, running), |(load, mut rest, mut running)| async move {
-            while running.len() < load.in_flight()
-                && let Some(next) = rest.next()
-            {
-                running.push_back(next);
-            }
-            Some((running.next().await?, (load, rest, running)))
-        })
+        self.keep_running(futures, FuturesOrdered::new(), FuturesOrdered::len)
     }
 
     /// Runs futures concurrently and returns their results as they arrive.
@@ -73,16 +65,7 @@ impl Load {
         self,
         futures: impl Iterator<Item = F>,
     ) -> impl Stream<Item = F::Output> {
-        let running = FuturesUnordered::new();
-        stream::unfold((self, futures, running), |(load, mut rest, running)| async move {
-            let mut running = running;
-            while running.len() < load.in_flight()
-                && let Some(next) = rest.next()
-            {
-                running.push(next);
-            }
-            Some((running.next().await?, (load, rest, running)))
-        })
+        self.keep_running(futures, FuturesUnordered::new(), FuturesUnordered::len)
     }
 
     /// Polls streams concurrently and returns their items as they arrive.
@@ -90,18 +73,25 @@ impl Load {
         self,
         streams: impl Iterator<Item = S>,
     ) -> impl Stream<Item = S::Item> {
-        let running = stream::SelectAll::new();
-        stream::unfold((self, streams, running), |(load, mut rest, mut running)| async move {
+        self.keep_running(streams, SelectAll::new(), SelectAll::len)
+    }
+
+    /// Keeps `running` filled with as many tasks as may be in flight, and returns its items. `len` counts the tasks in
+    /// it.
+    fn keep_running<T, S: Stream + Extend<T> + Unpin>(
+        self,
+        tasks: impl Iterator<Item = T>,
+        running: S,
+        len: fn(&S) -> usize,
+    ) -> impl Stream<Item = S::Item> {
+        stream::unfold((self, tasks, running), move |(load, mut tasks, mut running)| async move {
             loop {
-                while running.len() < load.in_flight()
-                    && let Some(next) = rest.next()
-                {
-                    running.push(next);
-                }
-                // `None` if all of these streams have ended: others may be left.
+                let room = load.in_flight().saturating_sub(len(&running));
+                running.extend(tasks.by_ref().take(room));
+                // `None` if all that were running have ended without an item. Others may be left.
                 match running.next().await {
-                    Some(item) => return Some((item, (load, rest, running))),
-                    None => running.push(rest.next()?),
+                    Some(item) => return Some((item, (load, tasks, running))),
+                    None => running.extend([tasks.next()?]),
                 }
             }
         })

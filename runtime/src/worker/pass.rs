@@ -76,7 +76,7 @@ pub(super) enum CopyOutcome {
 struct ReadCopy<'d> {
     address: &'d CopyAddress,
     kinds: CopyAndPrimaryFamily,
-    /// The row and the primary that it belongs to. `None` if there is no row.
+    /// The row and its primary, or `None` if there is no row.
     found: Option<(Row, CopyOwnership)>,
     /// Whether a claim reserves the row, in which case the pass must not write it.
     is_claimed: bool,

@@ -1,23 +1,34 @@
-//! A count that ends with its request, also if the request is dropped.
+//! Counts of requests and loads that end with what they count, also if it is dropped early.
 
-use super::{AdaptiveRate, RateState};
+use std::sync::{Arc, Mutex};
+
+use super::{RateState, lock};
 
 /// Adds one to a count of the layer until it is dropped.
-pub(super) struct Counted<'a> {
-    rate: &'a AdaptiveRate,
+#[derive(Debug)]
+pub(super) struct Counted {
+    state: Arc<Mutex<RateState>>,
     count: fn(&mut RateState) -> &mut usize,
 }
 
-impl<'a> Counted<'a> {
-    pub(super) fn new(rate: &'a AdaptiveRate, count: fn(&mut RateState) -> &mut usize) -> Self {
-        *count(&mut rate.lock()) += 1;
-        Self { rate, count }
+impl Counted {
+    pub(super) fn new(
+        state: &Arc<Mutex<RateState>>,
+        count: fn(&mut RateState) -> &mut usize,
+    ) -> Self {
+        *count(&mut lock(state)) += 1;
+        Self { state: state.clone(), count }
+    }
+
+    /// Returns the state that the count is in.
+    pub(super) fn state(&self) -> &Mutex<RateState> {
+        &self.state
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
-        let mut state = self.rate.lock();
+        let mut state = lock(&self.state);
         let count = (self.count)(&mut state);
         *count = count.saturating_sub(1);
     }

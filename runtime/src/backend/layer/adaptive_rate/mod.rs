@@ -96,14 +96,13 @@ impl AdaptiveRate {
     }
 
     fn lock(&self) -> MutexGuard<'_, RateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Counts a load, which writes or reads many entities, among those that share the window. The load ends when the
     /// result is dropped.
     pub(crate) fn begin_load(&self) -> SharedWindow {
-        self.lock().loads += 1;
-        SharedWindow { rate: self.clone() }
+        SharedWindow { load: Counted::new(&self.state, |state| &mut state.loads) }
     }
 
     /// Sends a request in its turn. `rows` says how many rows the answer has, beyond the entities that were
@@ -119,10 +118,10 @@ impl AdaptiveRate {
         // The partition first: who waits for it takes no turn of the account from others.
         let turn = self.lock().partition_turn(partition, entities);
         if turn.is_some() {
-            let _waiting = Counted::new(self, |state| &mut state.waiting);
+            let _waiting = Counted::new(&self.state, |state| &mut state.waiting);
             sleep_until(turn).await;
         }
-        let in_flight = Counted::new(self, |state| &mut state.in_flight);
+        let in_flight = Counted::new(&self.state, |state| &mut state.in_flight);
         let came = Instant::now();
         let turn = self.lock().account_turn();
         sleep_until(turn).await;
@@ -148,22 +147,19 @@ impl AdaptiveRate {
 /// The window of a client, which one load shares with others.
 #[derive(Debug)]
 pub(crate) struct SharedWindow {
-    rate: AdaptiveRate,
+    load: Counted,
 }
 
 impl SharedWindow {
     /// Returns how many requests this load may have in flight: its part of the window. At least 1.
     pub(crate) fn part(&self) -> usize {
-        let state = self.rate.lock();
+        let state = lock(self.load.state());
         (state.places() / state.loads.max(1)).max(1)
     }
 }
 
-impl Drop for SharedWindow {
-    fn drop(&mut self) {
-        let mut state = self.rate.lock();
-        state.loads = state.loads.saturating_sub(1);
-    }
+fn lock(state: &Mutex<RateState>) -> MutexGuard<'_, RateState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl RateState {
