@@ -68,7 +68,7 @@ fn entity(table: String, keys: &str) -> Result<Resource, Failure> {
     }
 }
 
-/// Splits a quoted literal off a text. A doubled quote stands for one.
+/// Splits a quoted literal from the start of a text. Two quotes inside the literal mean one.
 fn literal(text: &str) -> Option<(String, &str)> {
     let mut rest = text.strip_prefix('\'')?;
     let mut value = String::new();
@@ -118,21 +118,6 @@ pub(crate) fn options_of(query: &str) -> Result<Vec<(String, String)>, Failure> 
             Ok((decoded(name)?, decoded(value)?))
         })
         .collect()
-}
-
-/// Percent-encodes a key for `Location`, with `'` doubled.
-pub(crate) fn encoded_key(key: &str) -> String {
-    let mut out = String::with_capacity(key.len());
-    for byte in key.bytes() {
-        match byte {
-            b'\'' => out.push_str("''"),
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

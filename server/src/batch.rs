@@ -1,14 +1,13 @@
 //! Entity group transactions: reads the multipart body of `POST /$batch` and writes the multipart answer.
 
 use bytes::Bytes;
-use entable::Batch;
+use entable::{Batch, Operation, limits::BATCH_OPERATIONS};
 use uuid::Uuid;
 
 use crate::{
     address::{options_of, resource_of},
     entities,
     failure::Failure,
-    listen::service_time,
     request::{Answer, Request},
     service::Service,
 };
@@ -44,7 +43,7 @@ async fn carry_out(service: &Service, requests: &[Request]) -> Result<Vec<Answer
         if !batch.table().eq_ignore_ascii_case(&table) {
             return Err(at(Failure::new(400, "CommandsInBatchActOnDifferentPartitions")));
         }
-        batch.push(operation).map_err(|error| at(error.into()))?;
+        push(batch, operation).map_err(at)?;
     }
     let batch = batch.ok_or_else(invalid)?;
     let written = service.backend.apply(&batch).await?;
@@ -56,6 +55,18 @@ async fn carry_out(service: &Service, requests: &[Request]) -> Result<Vec<Answer
         .collect()
 }
 
+/// Adds an operation to a batch. The service has a text of its own for one too many.
+fn push(batch: &mut Batch, operation: Operation) -> Result<(), Failure> {
+    let is_full = batch.len() == BATCH_OPERATIONS;
+    let Err(error) = batch.push(operation) else { return Ok(()) };
+    let failure = Failure::from(error);
+    if is_full && failure.code == "InvalidInput" {
+        let text = "The batch request operation exceeds the maximum 100 changes per change set.";
+        return Err(Failure { text: text.to_owned(), ..failure });
+    }
+    Err(failure)
+}
+
 /// Returns the one part of a failed batch. The error of a single operation has no position if the operation failed
 /// while it was carried out.
 fn failed_part(service: &Service, failure: &Failure, operations: usize) -> Answer {
@@ -65,20 +76,7 @@ fn failed_part(service: &Service, failure: &Failure, operations: usize) -> Answe
     );
     let prefix = (operations > 1 || !is_executed).then(|| failure.index.unwrap_or_default());
     let id = Uuid::new_v4().to_string();
-    let too_many = failure.index == Some(99) && failure.code == "InvalidInput";
-    let shown = match too_many {
-        true => Failure {
-            text: "The batch request operation exceeds the maximum 100 changes per change set."
-                .to_owned(),
-            ..failure.clone()
-        },
-        false => failure.clone(),
-    };
-    let body = shown.body(prefix, &id, &service_time(service.clock.now()));
-    Answer { body, ..Answer::of_status(failure.status) }.with(
-        "Content-Type",
-        "application/json;odata=minimalmetadata;streaming=true;charset=utf-8".to_owned(),
-    )
+    failure.answer(prefix, &id, service.clock.now())
 }
 
 fn multipart(parts: &[Answer]) -> Answer {

@@ -2,15 +2,15 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use entable::{
-    __wire::read_entity_body,
-    Batch, Condition, ETag, Filter, Operation, Row, Verb, Written,
+    __wire::{read_entity_body, row_address},
+    Batch, Condition, ETag, Filter, Operation, Verb, Written,
     backend::{ReadRequest, ScanRequest},
     page::Continuation,
 };
 
 use crate::{
-    address::{Resource, encoded_key},
-    entity_json::{Shape, quoted},
+    address::Resource,
+    entity_json::{Shape, page_of},
     failure::Failure,
     request::{Answer, Metadata, Request},
     service::Service,
@@ -76,11 +76,7 @@ pub(crate) async fn query(
     let shape = shape(service, table, metadata, select);
     let rows = page.into_rows()?;
     let rows: Vec<_> = rows.iter().map(|row| shape.entity(row, false)).collect::<Result<_, _>>()?;
-    let described = match metadata {
-        Metadata::None => String::new(),
-        _ => format!("\"odata.metadata\":{},", quoted(&shape.metadata_address(false))),
-    };
-    let body = format!("{{{described}\"value\":[{}]}}", rows.join(","));
+    let body = page_of(&rows, metadata, &shape.metadata_address(false));
     let mut answer = Answer::json(200, metadata, body);
     if let Some(next) = next {
         answer = answer.with("x-ms-continuation-NextPartitionKey", token(&next.partition_key));
@@ -191,7 +187,8 @@ pub(crate) fn answer_to(
     if operation.verb() != Verb::Insert {
         return Ok(tagged(Answer::of_status(204)));
     }
-    let location = address_of(service, table, operation.row());
+    let (partition_key, row_key) = operation.row().keys();
+    let location = format!("{}/{}", service.base, row_address(table, partition_key, row_key));
     let preferred = request.header("prefer").filter(|p| p.starts_with("return-"));
     let applied = |answer: Answer| match preferred {
         Some(preferred) => answer.with("Preference-Applied", preferred.to_owned()),
@@ -208,9 +205,4 @@ pub(crate) fn answer_to(
     };
     let json = shape(service, table, metadata, None).entity(&row, true)?;
     Ok(applied(tagged(Answer::json(201, metadata, json).with("Location", location))))
-}
-
-fn address_of(service: &Service, table: &str, row: &Row) -> String {
-    let (partition_key, row_key) = (encoded_key(row.partition_key()), encoded_key(row.row_key()));
-    format!("{}/{table}(PartitionKey='{partition_key}',RowKey='{row_key}')", service.base)
 }

@@ -3,9 +3,12 @@
 use std::{fmt::Write, str::from_utf8};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use entable::{Result, Row, ValueRef};
+use entable::{
+    __wire::{row_address, text_of_not_finite},
+    Result, Row, ValueRef,
+};
 
-use crate::{address::encoded_key, request::Metadata};
+use crate::request::Metadata;
 
 /// Where an answer's entities live, and which of their properties it holds.
 #[derive(Debug, Clone, Copy)]
@@ -50,11 +53,7 @@ impl Shape<'_> {
     }
 
     fn describe(&self, members: &mut Members, row: &Row) {
-        let address = || {
-            let (partition_key, row_key) = (row.partition_key(), row.row_key());
-            let (partition_key, row_key) = (encoded_key(partition_key), encoded_key(row_key));
-            format!("{}(PartitionKey='{partition_key}',RowKey='{row_key}')", self.table)
-        };
+        let address = || row_address(self.table, row.partition_key(), row.row_key());
         if self.metadata == Metadata::Full {
             members.text("odata.type", &format!("{}.{}", self.account, self.table));
             members.text("odata.id", &format!("{}/{}", self.base, address()));
@@ -119,14 +118,7 @@ impl Members {
             // Debug prints a point or an exponent, which tells a Double from an Int32.
             ValueRef::Double(v) if v.is_finite() => self.raw(name, &format!("{v:?}")),
             ValueRef::Double(v) => {
-                let text = if v.is_nan() {
-                    "NaN"
-                } else if v > 0.0 {
-                    "Infinity"
-                } else {
-                    "-Infinity"
-                };
-                self.typed(name, "Edm.Double", text, metadata);
+                self.typed(name, "Edm.Double", text_of_not_finite(v), metadata);
             }
             ValueRef::String(v) => self.text(name, v),
             ValueRef::Int64(v) => self.typed(name, "Edm.Int64", &v.to_string(), metadata),
@@ -140,6 +132,15 @@ impl Members {
         self.0.push_str(if self.0.is_empty() { "{}" } else { "}" });
         self.0
     }
+}
+
+/// Returns the JSON of a page with these items. `address` is that of the page's metadata.
+pub(crate) fn page_of(items: &[String], metadata: Metadata, address: &str) -> String {
+    let described = match metadata {
+        Metadata::None => String::new(),
+        Metadata::Minimal | Metadata::Full => format!("\"odata.metadata\":{},", quoted(address)),
+    };
+    format!("{{{described}\"value\":[{}]}}", items.join(","))
 }
 
 /// Returns the JSON string of a text, in ASCII as the service writes it.

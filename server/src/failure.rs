@@ -1,6 +1,8 @@
 //! Errors as the service answers them: a status, a code, and the service's own text.
 
-use entable::{Error, ErrorKind, ServiceCode};
+use entable::{Error, ErrorKind, ServiceCode, Ticks};
+
+use crate::request::{Answer, Metadata};
 
 /// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,14 +28,28 @@ impl Failure {
         Self::new(code.status(), code.as_str())
     }
 
-    /// Returns the JSON of the error. `prefix` is the position of the failed operation of a batch.
-    pub(crate) fn body(&self, prefix: Option<usize>, request_id: &str, time: &str) -> Vec<u8> {
+    /// Returns the answer without headers of the request. `prefix` is the position of the failed operation of a batch.
+    pub(crate) fn answer(&self, prefix: Option<usize>, request_id: &str, now: Ticks) -> Answer {
+        let body = self.body(prefix, request_id, &service_time(now));
+        Answer { body, ..Answer::of_status(self.status) }
+            .with("Content-Type", Metadata::Minimal.content_type())
+    }
+
+    fn body(&self, prefix: Option<usize>, request_id: &str, time: &str) -> Vec<u8> {
         let prefix = prefix.map(|index| format!("{index}:")).unwrap_or_default();
         let text = format!("{prefix}{}\nRequestId:{request_id}\nTime:{time}", self.text);
         let message = serde_json::json!({ "lang": "en-US", "value": text });
         let body = serde_json::json!({ "odata.error": { "code": self.code, "message": message } });
         body.to_string().into_bytes()
     }
+}
+
+/// Returns a time with seven digits of a fraction.
+fn service_time(now: Ticks) -> String {
+    let text = now.to_string();
+    let text = text.trim_end_matches('Z');
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+    format!("{seconds}.{fraction:0<7}Z")
 }
 
 impl From<Error> for Failure {

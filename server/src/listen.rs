@@ -157,7 +157,7 @@ impl Server {
     }
 }
 
-/// What the requests of one connection share.
+/// State shared by all requests of one connection.
 #[derive(Debug, Clone)]
 struct Door {
     service: Arc<Service>,
@@ -205,11 +205,7 @@ async fn respond(door: &Door, request: hyper::Request<Incoming>) -> Response<Ful
 }
 
 fn failed(failure: &Failure, id: &str, now: Ticks) -> Answer {
-    let body = failure.body(None, id, &service_time(now));
-    let answer = Answer { body, ..Answer::of_status(failure.status) }.with(
-        "Content-Type",
-        "application/json;odata=minimalmetadata;streaming=true;charset=utf-8".to_owned(),
-    );
+    let answer = failure.answer(None, id, now);
     // Errors of data have their code in the body alone.
     if matches!(failure.status, 401 | 403) {
         return answer.with("x-ms-error-code", failure.code.clone());
@@ -287,12 +283,4 @@ fn check_origin(request: &Request, address: SocketAddr) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(403, "AuthorizationFailure"))
-}
-
-/// Returns a time with seven digits of a fraction, as errors show it.
-pub(crate) fn service_time(now: Ticks) -> String {
-    let text = now.to_string();
-    let text = text.trim_end_matches('Z');
-    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
-    format!("{seconds}.{fraction:0<7}Z")
 }

@@ -3,7 +3,7 @@
 use entable::{Error, Filter, Row, ValueRef, backend::TableRequest};
 
 use crate::{
-    entity_json::quoted,
+    entity_json::{page_of, quoted},
     failure::Failure,
     request::{Answer, Metadata, Request},
     service::Service,
@@ -63,14 +63,8 @@ pub(crate) async fn list(service: &Service, request: &Request) -> Result<Answer,
     found.truncate(top);
     let items: Vec<_> =
         found.iter().map(|name| table_json(service, name, metadata, false)).collect();
-    let described = match metadata {
-        Metadata::None => String::new(),
-        _ => {
-            format!("\"odata.metadata\":{},", quoted(&format!("{}/$metadata#Tables", service.base)))
-        }
-    };
-    let answer =
-        Answer::json(200, metadata, format!("{{{described}\"value\":[{}]}}", items.join(",")));
+    let body = page_of(&items, metadata, &format!("{}/$metadata#Tables", service.base));
+    let answer = Answer::json(200, metadata, body);
     Ok(match next {
         Some(next) => answer.with("x-ms-continuation-NextTableName", next.to_ascii_lowercase()),
         None => answer,

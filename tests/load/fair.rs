@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use entable::prelude::*;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use crate::world::{Limits, Reading, World, insert_from_tasks, pass, readings};
+use crate::world::{Limits, Reading, World, insert_from_tasks, readings};
 
 const LIMITS: Limits = Limits { requests: 2_000, entities_of_partition: 400 };
 
@@ -17,7 +17,7 @@ async fn read_times(world: &World, time: Duration) -> Vec<Duration> {
         let point = Reading::primary().sensor(99_999).number(7);
         assert!(world.readings.get(point).await.unwrap().is_some());
         times.push(began.elapsed());
-        pass(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(20)).await;
     }
     times.sort_unstable();
     times
@@ -38,7 +38,7 @@ async fn a_point_read_hardly_waits_behind_a_bulk_load() {
     let load = tokio::spawn(async move {
         let _ = table.bulk().insert_all(readings(60_000, 60_000, 1)).await;
     });
-    pass(Duration::from_secs(5)).await;
+    sleep(Duration::from_secs(5)).await;
     let under_load = read_times(&world, Duration::from_secs(20)).await;
     assert!(!load.is_finished());
     load.abort();
@@ -73,7 +73,7 @@ async fn a_hot_partition_gets_its_limit_and_a_bulk_load_on_others_does_not_suffe
     assert!(load(0).await.unwrap().is_complete());
     let alone = span.seconds();
     let hot = spawn_hot_load(&world);
-    pass(Duration::from_secs(10)).await;
+    sleep(Duration::from_secs(10)).await;
     let span = world.span();
     assert!(load(1).await.unwrap().is_complete());
     let seconds = span.seconds();

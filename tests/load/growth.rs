@@ -7,6 +7,7 @@ use entable::{
     prelude::*,
 };
 use futures_util::StreamExt;
+use tokio::time::{Instant, sleep};
 
 use crate::world::{Limits, Reading, World, insert_from_tasks, readings};
 
@@ -72,7 +73,7 @@ async fn nothing_grows_where_the_client_does_not_adapt() {
     let client = Client::builder().backend(account).build().unwrap();
     let table = client.table::<Reading>();
     table.create().await.unwrap();
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     table.bulk().insert_all(readings(20_000, 2_000, 10)).await.unwrap();
     let took = began.elapsed().as_secs_f64();
     assert!((1.25..1.3).contains(&took), "{took}");
@@ -88,11 +89,11 @@ async fn after_a_drop_to_a_tenth_a_bulk_load_is_steady_within_ten_seconds() {
         // More than it can write in the time that is measured.
         let _ = table.bulk().insert_all(readings(60_000, 60_000, 1)).await;
     });
-    crate::world::pass(Duration::from_secs(10)).await;
+    sleep(Duration::from_secs(10)).await;
     world.account.limit_to_share(0.1);
-    crate::world::pass(Duration::from_secs(10)).await;
+    sleep(Duration::from_secs(10)).await;
     let span = world.span();
-    crate::world::pass(Duration::from_secs(60)).await;
+    sleep(Duration::from_secs(60)).await;
     let share = span.entities() as f64 / 60.0 / 200.0;
     assert!(share >= 0.9, "{share}");
     assert!(span.throttled_share() < 0.01, "{}", span.throttled_share());
@@ -120,7 +121,7 @@ async fn loads_of_one_client_share_what_is_welcome() {
     assert!(together > 1.8 * alone, "{together} s together, {alone} s alone");
 }
 
-/// Tasks of the user's program are no load: nothing bounds them but the account.
+/// The library does not bound the tasks of a program. Only the pace of the account holds them back.
 #[tokio::test(start_paused = true)]
 async fn tasks_of_a_program_are_paced_and_get_nine_tenths() {
     let limits = Limits { requests: 2_000, entities_of_partition: 2_000 };

@@ -18,4 +18,5 @@
 mod bulk;
 mod fair;
 mod growth;
+mod layer;
 mod world;

@@ -1,11 +1,8 @@
 //! An account that is simulated over a store in memory, and a client that adapts to it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use entable::{
@@ -59,15 +56,11 @@ impl World {
 
     /// Begins to measure.
     pub(crate) fn span(&self) -> Span {
-        Span {
-            account: self.account.clone(),
-            before: self.account.figures(),
-            began: Instant::now(),
-        }
+        Span::of(&self.account)
     }
 }
 
-/// What happens from a moment on.
+/// The requests and the time of an account from a moment on.
 pub(crate) struct Span {
     account: SimulatedAccount,
     before: AccountFigures,
@@ -75,6 +68,10 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    pub(crate) fn of(account: &SimulatedAccount) -> Self {
+        Self { account: account.clone(), before: account.figures(), began: Instant::now() }
+    }
+
     pub(crate) fn requests(&self) -> u64 {
         self.account.figures().requests - self.before.requests
     }
@@ -107,7 +104,7 @@ pub(crate) fn readings(
     })
 }
 
-/// Inserts readings one by one from many tasks, each of which waits for its own answers.
+/// Inserts readings from many tasks. Each task sends one insert at a time.
 pub(crate) async fn insert_from_tasks(
     table: &Table<Reading>,
     tasks: usize,
@@ -127,9 +124,4 @@ pub(crate) async fn insert_from_tasks(
     });
     futures_util::future::join_all(tasks).await.into_iter().for_each(|task| task.unwrap());
     written.load(Ordering::Relaxed)
-}
-
-/// Waits for as long on the virtual clock.
-pub(crate) async fn pass(time: Duration) {
-    tokio::time::sleep(time).await;
 }

@@ -8,7 +8,6 @@
     clippy::duplicated_attributes
 )]
 
-mod adaptive_rate;
 mod asking;
 mod asking_slots;
 mod beyond;

@@ -17,6 +17,8 @@ use entable::{
 };
 use tokio::time::Instant;
 
+use crate::world::Span;
+
 /// A fifth of a partition's limit and a tenth of the account's, for the sake of the test's own time.
 const PARTITION: u32 = 400;
 const ACCOUNT: u32 = 2_000;
@@ -83,26 +85,6 @@ async fn load(
     done
 }
 
-/// The requests that the account had seen when a span of time began.
-struct Span {
-    account: SimulatedAccount,
-    requests: u64,
-    throttled: u64,
-}
-
-impl Span {
-    fn of(service: &Service) -> Self {
-        let (account, figures) = (service.account.clone(), service.account.figures());
-        Self { account, requests: figures.requests, throttled: figures.throttled }
-    }
-
-    /// Returns the share of the requests since then that were throttled.
-    fn throttled_share(&self) -> f64 {
-        let figures = self.account.figures();
-        (figures.throttled - self.throttled) as f64 / (figures.requests - self.requests) as f64
-    }
-}
-
 fn spread(task: usize, turn: usize) -> Batch {
     batch(&format!("p{}", (task * 37 + turn) % 200), 1)
 }
@@ -112,7 +94,7 @@ async fn a_load_over_many_partitions_gets_nine_tenths_of_the_account() {
     let service = service(1).await;
     let time = Duration::from_secs(60);
     load(&service.store, 48, WARMUP, spread).await;
-    let span = Span::of(&service);
+    let span = Span::of(&service.account);
     let done = load(&service.store, 48, time, spread).await;
     let throttled = span.throttled_share();
     let share = done.writes.load(Ordering::Relaxed) as f64 / 60.0 / f64::from(ACCOUNT);
@@ -126,7 +108,7 @@ async fn transactions_over_few_partitions_get_nine_tenths_of_theirs() {
     let time = Duration::from_secs(60);
     let few = |task, _| batch(&format!("p{}", task % 4), 50);
     load(&service.store, 16, WARMUP, few).await;
-    let span = Span::of(&service);
+    let span = Span::of(&service.account);
     let done = load(&service.store, 16, time, few).await;
     let throttled = span.throttled_share();
     let entities = done.writes.load(Ordering::Relaxed) as f64 * 50.0;
@@ -159,7 +141,7 @@ async fn after_a_drop_to_a_tenth_it_is_steady_within_ten_seconds() {
     load(&service.store, 48, Duration::from_secs(10), spread).await;
     service.account.limit_to_share(0.1);
     load(&service.store, 48, Duration::from_secs(10), spread).await;
-    let span = Span::of(&service);
+    let span = Span::of(&service.account);
     let done = load(&service.store, 48, Duration::from_secs(60), spread).await;
     let throttled = span.throttled_share();
     let share = done.writes.load(Ordering::Relaxed) as f64 / 60.0 / f64::from(ACCOUNT) * 10.0;
