@@ -1,11 +1,12 @@
 //! The forms of the protocol that `entable-server` shares with the client.
 
+pub use crate::wire::read_entity_body;
 use crate::{
     backend::azure::AccountKey,
     edm::Ticks,
+    row::json,
     wire::{HttpDate, parse_http_date, push_row_address},
 };
-pub use crate::{row::json::text_of_not_finite, wire::read_entity_body};
 
 /// Returns the signature of a text with the key of an account, as base64.
 pub fn sign_text(key: &AccountKey, text: &str) -> String {
@@ -28,4 +29,9 @@ pub fn row_address(table: &str, partition_key: &str, row_key: &str) -> String {
     push_row_address(&mut out, table, partition_key, row_key);
     // The encoded text is ASCII, so the conversion never fails.
     String::from_utf8(out).unwrap_or_default()
+}
+
+/// Returns the protocol's text of a number that JSON has no form for.
+pub fn text_of_not_finite(value: f64) -> &'static str {
+    json::text_of_not_finite(value)
 }

@@ -17,6 +17,6 @@ pub(crate) mod derive;
 pub(crate) mod lists;
 
 pub(crate) use concurrency::{InFlight, Load};
-pub(crate) use rows::{Store, replace_by_table_name_error};
+pub(crate) use rows::{Store, StoreParts, replace_by_table_name_error};
 pub use sealing::PlaintextPolicy;
 pub use usage::{Prices, Usage};

@@ -1,8 +1,11 @@
 //! Reads and writes rows. Every request of the library to its backend is sent here.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crate::{
@@ -29,28 +32,48 @@ use super::{
     usage::UsageCounters,
 };
 
-/// A backend, with the encryption keys and counters of a client. Clones share all of them.
+/// A backend, with the encryption keys and counters of a client. Clones share them, and are cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) sealing: Arc<RowSealer>,
+    shared: Arc<StoreParts>,
+}
+
+/// What a store has besides its backend. A store derefs to it.
+#[derive(Debug)]
+pub(crate) struct StoreParts {
+    pub(crate) sealing: RowSealer,
     /// The source of random ids and waiting times.
     pub(crate) random: Arc<RandomSource>,
-    pub(crate) usage: Arc<UsageCounters>,
+    pub(crate) usage: UsageCounters,
     /// The store's time, estimated from the dates of its pages after
-    /// [`estimate_store_time_if_expiring`](Self::estimate_store_time_if_expiring) was called.
-    pub(crate) time: Arc<ServerClock>,
+    /// [`estimate_store_time_if_expiring`](Store::estimate_store_time_if_expiring) was called.
+    pub(crate) time: ServerClock,
     /// Whether this client reads or writes entities that expire.
-    pub(crate) is_time_watched: Arc<AtomicBool>,
+    pub(crate) is_time_watched: AtomicBool,
     /// The blob store, if the client has one.
     pub(crate) blobs: Option<Arc<dyn BlobStore>>,
     /// The layer that adapts the client's rate, if the client has one. It also knows how many requests are welcome.
     pub(crate) adaptive_rate: Option<AdaptiveRate>,
 }
 
+impl Deref for Store {
+    type Target = StoreParts;
+
+    fn deref(&self) -> &StoreParts {
+        &self.shared
+    }
+}
+
+impl Store {
+    pub(crate) fn new(backend: Arc<dyn Backend>, shared: StoreParts) -> Self {
+        Self { backend, shared: Arc::new(shared) }
+    }
+}
+
 impl Store {
     /// Returns whether the client has a blob store.
-    pub(crate) const fn has_blobs(&self) -> bool {
+    pub(crate) fn has_blobs(&self) -> bool {
         self.blobs.is_some()
     }
 

@@ -1,6 +1,9 @@
 //! `ClientBuilder`: puts a client together from a backend, keys and options.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 #[cfg(feature = "azure-wire")]
 use super::account::ClientAccount;
@@ -25,7 +28,7 @@ use crate::{
     queue::ServerClock,
     random::RandomSource,
     store::{
-        rows::Store,
+        Store, StoreParts,
         sealing::{PlaintextPolicy, RowSealer},
         usage::UsageCounters,
     },
@@ -397,16 +400,16 @@ impl ClientBuilder {
         };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let usage = UsageCounters::new(self.metering, &backend);
-        let store = Store {
-            backend,
-            sealing: Arc::new(self.sealing),
+        let shared = StoreParts {
+            sealing: self.sealing,
             random: Arc::new(self.seed.map_or_else(RandomSource::default, RandomSource::seeded)),
-            usage: Arc::new(usage),
-            time: Arc::new(ServerClock::new(clock.clone())),
-            is_time_watched: Arc::default(),
+            usage,
+            time: ServerClock::new(clock.clone()),
+            is_time_watched: AtomicBool::default(),
             blobs,
             adaptive_rate,
         };
+        let store = Store::new(backend, shared);
         let codes = WorkCodes::default();
         let codes = codes.with_keys(store.sealing.keys.clone(), self.authenticity);
         let run = store.random.random_id();

@@ -1,6 +1,9 @@
 //! The client: a store, and the state of its work in other partitions.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 #[cfg(feature = "azure-wire")]
 use super::account::ClientAccount;
@@ -14,7 +17,11 @@ use crate::{
     guard::ActiveGuards,
     outbox::{options::OutboxOptions, state::Outbox},
     queue::ServerClock,
-    store::{rows::Store, usage::Usage},
+    store::{
+        Store, StoreParts,
+        sealing::RowSealer,
+        usage::{Usage, UsageCounters},
+    },
 };
 
 /// A handle to a store of tables in memory, in a file, or in a service.
@@ -137,20 +144,19 @@ impl Client {
 
     fn on_backend(backend: Arc<dyn Backend>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Store {
-            backend,
-            sealing: Arc::default(),
+        let shared = StoreParts {
+            sealing: RowSealer::default(),
             random: Arc::default(),
-            usage: Arc::default(),
-            time: Arc::new(ServerClock::new(clock.clone())),
-            is_time_watched: Arc::default(),
+            usage: UsageCounters::default(),
+            time: ServerClock::new(clock.clone()),
+            is_time_watched: AtomicBool::default(),
             blobs: None,
             adaptive_rate: None,
         };
         let options = OutboxOptions::default();
         Self {
             outbox: Arc::new(Outbox::new(
-                store,
+                Store::new(backend, shared),
                 options,
                 clock,
                 ActiveGuards::default(),

@@ -56,7 +56,7 @@ fn serialize_property<M: SerializeMap>(
 }
 
 /// Returns the service's text for a Double that JSON has no number for.
-pub fn text_of_not_finite(value: f64) -> &'static str {
+pub(crate) fn text_of_not_finite(value: f64) -> &'static str {
     if value.is_nan() {
         "NaN"
     } else if value > 0.0 {

@@ -7,7 +7,7 @@ mod encode;
 
 pub(crate) use encode::JsonRow;
 #[cfg(feature = "azure-wire")]
-pub use encode::text_of_not_finite;
+pub(crate) use encode::text_of_not_finite;
 pub(crate) use members::EntityMembers;
 #[cfg(feature = "azure-wire")]
 pub(crate) use seeds::NameSeed;
