@@ -2,7 +2,7 @@
 
 use std::{io::Write, sync::Arc};
 
-use entable::{AccountKey, backend::Memory};
+use entable::backend::Memory;
 use entable_server::Server;
 
 /// The emulator's key, which is public.
@@ -12,7 +12,7 @@ const KEY: &str =
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let rows = Arc::new(Memory::new());
-    let server = Server::bind("127.0.0.1:0", rows, AccountKey::emulator()).await?;
+    let server = Server::builder(rows).address("127.0.0.1:0").bind().await?;
     let endpoint = server.endpoint();
     writeln!(
         std::io::stdout(),

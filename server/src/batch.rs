@@ -24,7 +24,10 @@ pub(crate) async fn answer(service: &Service, request: &Request) -> Result<Answe
         return Err(Failure::new(501, "NotImplemented"));
     }
     let requests = parts_of(content, boundary_of(mime)?)?;
-    let requests = requests.into_iter().map(read_part).collect::<Result<Vec<_>, _>>()?;
+    let requests = requests
+        .into_iter()
+        .map(|part| read_part(part, &request.base))
+        .collect::<Result<Vec<_>, _>>()?;
     let parts = match carry_out(service, &requests).await {
         Ok(answers) => answers,
         Err(failure) => vec![failed_part(service, &failure, requests.len())],
@@ -162,7 +165,7 @@ fn header_of<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Reads the request inside one part of a changeset.
-fn read_part(part: &str) -> Result<Request, Failure> {
+fn read_part(part: &str, base: &str) -> Result<Request, Failure> {
     let (_, content) = split_head(part)?;
     // A request without body may end with its headers.
     let (head, body) = match split_head(content) {
@@ -184,6 +187,7 @@ fn read_part(part: &str) -> Result<Request, Failure> {
     Ok(Request {
         method: method.to_owned(),
         path: path.to_owned(),
+        base: base.to_owned(),
         options: options_of(query)?,
         headers: headers.collect(),
         body: Bytes::copy_from_slice(body.trim().as_bytes()),

@@ -16,6 +16,9 @@ use crate::{
     service::Service,
 };
 
+/// How many bytes of memory a byte of a row takes in an answer: the row and its JSON.
+const BYTES_PER_BYTE: usize = 4;
+
 /// Returns the `$top` of a query.
 pub(crate) fn top_of(request: &Request) -> Result<Option<u32>, Failure> {
     let Some(top) = request.option("$top") else { return Ok(None) };
@@ -32,11 +35,12 @@ fn select_of(request: &Request) -> Option<Vec<String>> {
 
 fn shape<'a>(
     service: &'a Service,
+    request: &'a Request,
     table: &'a str,
     metadata: Metadata,
     select: Option<&'a [String]>,
 ) -> Shape<'a> {
-    Shape { base: &service.base, account: service.key.account(), table, metadata, select }
+    Shape { base: &request.base, account: service.key.account(), table, metadata, select }
 }
 
 pub(crate) async fn get(
@@ -49,9 +53,12 @@ pub(crate) async fn get(
     let select = select.as_deref();
     let row = service.backend.read(ReadRequest { table, partition_key, row_key, select }).await?;
     let row = row.ok_or_else(|| Failure::new(404, "ResourceNotFound"))?;
-    let json = shape(service, table, metadata, select).entity(&row, true)?;
+    let mut room = service.budget.room();
+    room.grow(row.as_bytes().len() * BYTES_PER_BYTE)?;
+    let json = shape(service, request, table, metadata, select).entity(&row, true)?;
     let etag = row.etag().map(|etag| etag.to_string()).unwrap_or_default();
-    Ok(Answer::json(200, metadata, json).with("ETag", etag))
+    let answer = Answer { room: Some(room), ..Answer::json(200, metadata, json) };
+    Ok(answer.with("ETag", etag))
 }
 
 pub(crate) async fn query(
@@ -71,13 +78,16 @@ pub(crate) async fn query(
     };
     let select = select.as_deref();
     let scan = ScanRequest { table, filter: &filter, select, top, from: from.as_ref() };
+    let _turn = service.budget.turn_to_read().await;
     let page = service.backend.scan(scan).await?;
     let next = page.next.clone();
-    let shape = shape(service, table, metadata, select);
+    let shape = shape(service, request, table, metadata, select);
     let rows = page.into_rows()?;
+    let mut room = service.budget.room();
+    room.grow(rows.iter().map(|row| row.as_bytes().len() * BYTES_PER_BYTE).sum())?;
     let rows: Vec<_> = rows.iter().map(|row| shape.entity(row, false)).collect::<Result<_, _>>()?;
     let body = page_of(&rows, metadata, &shape.metadata_address(false));
-    let mut answer = Answer::json(200, metadata, body);
+    let mut answer = Answer { room: Some(room), ..Answer::json(200, metadata, body) };
     if let Some(next) = next {
         answer = answer.with("x-ms-continuation-NextPartitionKey", token(&next.partition_key));
         if let Some(row_key) = next.row_key {
@@ -188,7 +198,7 @@ pub(crate) fn answer_to(
         return Ok(tagged(Answer::of_status(204)));
     }
     let (partition_key, row_key) = operation.row().keys();
-    let location = format!("{}/{}", service.base, row_address(table, partition_key, row_key));
+    let location = format!("{}/{}", request.base, row_address(table, partition_key, row_key));
     let preferred = request.header("prefer").filter(|p| p.starts_with("return-"));
     let applied = |answer: Answer| match preferred {
         Some(preferred) => answer.with("Preference-Applied", preferred.to_owned()),
@@ -203,6 +213,6 @@ pub(crate) fn answer_to(
         Some(timestamp) => operation.row().with_timestamp(timestamp),
         None => operation.row().clone(),
     };
-    let json = shape(service, table, metadata, None).entity(&row, true)?;
+    let json = shape(service, request, table, metadata, None).entity(&row, true)?;
     Ok(applied(tagged(Answer::json(201, metadata, json).with("Location", location))))
 }

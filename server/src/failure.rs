@@ -57,6 +57,9 @@ impl From<Error> for Failure {
         let code = match (error.service_code(), error.kind()) {
             (Some(code), _) => code.clone(),
             (None, ErrorKind::Invalid | ErrorKind::TooLarge) => ServiceCode::InvalidInput,
+            (None, ErrorKind::Denied) => {
+                return Self::new(403, "InsufficientAccountPermissions");
+            }
             (None, ErrorKind::Unsupported) => ServiceCode::NotImplemented,
             (None, ErrorKind::Throttled) => ServiceCode::ServerBusy,
             // The text of such an error may name files of this machine, so it stays here.
@@ -101,6 +104,9 @@ fn text_of(code: &str) -> &'static str {
              including the signature."
         }
         "AuthorizationFailure" => "This request is not authorized to perform this operation.",
+        "InsufficientAccountPermissions" => {
+            "The account being accessed does not have sufficient permissions to execute this operation."
+        }
         "RequestBodyTooLarge" => {
             "The request body is too large and exceeds the maximum permissible limit."
         }

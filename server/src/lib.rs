@@ -1,12 +1,14 @@
 //! Serves the protocol of Azure Table storage over any store of [`entable`], for programs in other languages and
 //! for other processes.
 //!
-//! [`Server::bind`] opens a port and [`Server::run`] answers requests until it is told to stop. The README lists
+//! [`Server::builder`] describes a server, [`ServerBuilder::bind`] opens its port, and [`Server::run`] answers requests until it is told to stop. The README lists
 //! what the server answers and what it refuses.
 
 mod address;
 mod failure;
+mod budget;
 mod request;
+mod host;
 mod access;
 mod entity_json;
 mod tables;
@@ -14,5 +16,7 @@ mod entities;
 mod batch;
 mod service;
 mod listen;
+mod builder;
 
+pub use builder::ServerBuilder;
 pub use listen::Server;

@@ -3,8 +3,8 @@
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use entable::{AccountKey, Clock, SystemClock, Ticks, backend::Backend};
-use http_body_util::{BodyExt, Full, Limited};
+use entable::{Ticks, backend::Backend};
+use http_body_util::{BodyExt, Full};
 use hyper::{Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -17,7 +17,10 @@ use uuid::Uuid;
 use crate::{
     access::authorize,
     address::options_of,
+    budget::Room,
+    builder::ServerBuilder,
     failure::Failure,
+    host::Hosts,
     request::{Answer, Request},
     service::Service,
 };
@@ -28,63 +31,26 @@ const BODY_BYTES: usize = 4 * 1024 * 1024;
 const HEAD_BYTES: usize = 64 * 1024;
 /// The most connections at one time. Further ones wait.
 const CONNECTIONS: usize = 1024;
-/// The most bodies of the largest size in memory at one time. Further requests are answered with 503.
-const BODIES: usize = 64;
+/// How many bytes of memory a byte of a request's body takes: the body, the rows that are read from it, and the answer.
+const BYTES_PER_BYTE: usize = 3;
 /// How long a client may take to send the headers of a request, and then its body.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The version of the protocol in answers to requests that name none.
 const VERSION: &str = "2019-02-02";
 
-/// A server of the protocol of Azure Table storage on one port of the loopback interface.
+/// A server of the protocol of Azure Table storage on one port.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    endpoint: String,
     service: Service,
+    hosts: Hosts,
 }
 
 impl Server {
-    /// Opens a port for the rows of `backend`, served to those who sign with `key`. Port 0 takes a free one.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    ///
-    /// use entable::{AccountKey, backend::Memory};
-    /// use entable_server::Server;
-    ///
-    /// # tokio::runtime::Runtime::new()?.block_on(async {
-    /// let rows = Arc::new(Memory::new());
-    /// let server = Server::bind("127.0.0.1:0", rows, AccountKey::emulator()).await?;
-    /// assert!(server.address().port() != 0);
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Fails if the address cannot be opened, and with `InvalidInput` for an address that other machines can reach:
-    /// the server has no TLS.
-    pub async fn bind(
-        listen: &str,
-        backend: Arc<dyn Backend>,
-        key: AccountKey,
-    ) -> io::Result<Self> {
-        let listener = TcpListener::bind(listen).await?;
-        let address = listener.local_addr()?;
-        if !address.ip().is_loopback() {
-            let message = "the server listens on loopback addresses alone";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
-        let base = format!("http://{address}/{}", key.account());
-        Ok(Self {
-            listener,
-            address,
-            service: Service { backend, key, base, clock: Arc::new(SystemClock) },
-        })
-    }
-
-    /// Sets the clock that the dates of requests are compared with. The default is the clock of the system.
+    /// Describes a server for the rows of `backend`. By default, it listens on the loopback address of the storage
+    /// emulator and takes the emulator's account and key.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -93,18 +59,25 @@ impl Server {
     /// use entable_server::Server;
     ///
     /// # tokio::runtime::Runtime::new()?.block_on(async {
-    /// let rows = Arc::new(Memory::new());
-    /// let server = Server::bind("127.0.0.1:0", rows, AccountKey::emulator()).await?;
-    /// let server = server.with_clock(Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)));
-    /// assert!(server.endpoint().ends_with("/devstoreaccount1"));
+    /// let server = Server::builder(Arc::new(Memory::new()))
+    ///     .address("127.0.0.1:0")
+    ///     .key(AccountKey::new("mine", "AAECAwQ=").unwrap())
+    ///     .clock(Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)))
+    ///     .bind()
+    ///     .await?;
+    /// assert_eq!(server.endpoint(), format!("http://{}/mine", server.address()));
     /// # std::io::Result::Ok(())
     /// # })?;
     /// # std::io::Result::Ok(())
     /// ```
-    #[must_use]
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.service.clock = clock;
-        self
+    pub fn builder(backend: Arc<dyn Backend>) -> ServerBuilder {
+        ServerBuilder::new(backend)
+    }
+
+    pub(crate) fn new(listener: TcpListener, service: Service, hosts: Hosts) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let endpoint = format!("http://{address}/{}", service.key.account());
+        Ok(Self { listener, address, endpoint, service, hosts })
     }
 
     /// Returns the address that the server listens on.
@@ -114,7 +87,7 @@ impl Server {
 
     /// Returns the address of the account, which clients use as their endpoint.
     pub fn endpoint(&self) -> &str {
-        &self.service.base
+        &self.endpoint
     }
 
     /// Answers requests until `stop` is ready, then finishes the requests that have begun.
@@ -123,10 +96,9 @@ impl Server {
     ///
     /// Fails if no connection can be accepted any more.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let service = Arc::new(self.service);
+        let (service, hosts) = (Arc::new(self.service), Arc::new(self.hosts));
         let (stopping, stopped) = watch::channel(());
         let slots = Arc::new(Semaphore::new(CONNECTIONS));
-        let bodies = Arc::new(Semaphore::new(BODIES));
         tokio::pin!(stop);
         loop {
             // Nobody closes the semaphore, so this never fails.
@@ -142,8 +114,7 @@ impl Server {
                     }
                 },
             };
-            let door =
-                Door { service: service.clone(), address: self.address, bodies: bodies.clone() };
+            let door = Door { service: service.clone(), hosts: hosts.clone() };
             let stopped = stopped.clone();
             tokio::spawn(async move {
                 converse(door, stream, stopped).await;
@@ -161,8 +132,7 @@ impl Server {
 #[derive(Debug, Clone)]
 struct Door {
     service: Arc<Service>,
-    address: SocketAddr,
-    bodies: Arc<Semaphore>,
+    hosts: Arc<Hosts>,
 }
 
 async fn converse(door: Door, stream: TcpStream, mut stopped: watch::Receiver<()>) {
@@ -221,7 +191,8 @@ fn into_response(answer: Answer, is_head: bool) -> Response<Full<Bytes>> {
     for (name, value) in &answer.headers {
         response = response.header(*name, value.as_str());
     }
-    let body = if is_head { Bytes::new() } else { Bytes::from(answer.body) };
+    let body = SentBody { bytes: answer.body, _room: answer.room };
+    let body = if is_head { Bytes::new() } else { Bytes::from_owner(body) };
     // Headers are ASCII that was checked where it came from; else the answer would be a plain 500.
     response.body(Full::new(body)).unwrap_or_else(|_| {
         let mut response = Response::new(Full::new(Bytes::new()));
@@ -245,42 +216,58 @@ async fn handle(
         method: head.method.as_str().to_owned(),
         path: head.uri.path().to_owned(),
         options: options_of(head.uri.query().unwrap_or(""))?,
+        base: String::new(),
         headers,
         body: Bytes::new(),
     };
-    check_origin(&request, door.address)?;
+    let host = request.header("host").unwrap_or("");
+    request.base = format!("http://{host}/{}", door.service.key.account());
+    door.hosts.check(&request)?;
     authorize(&door.service.key, &request, now)?;
     if request.header("content-encoding").is_some() {
         return Err(Failure::new(415, "MediaTypeNotSupported"));
     }
-    let room = door.bodies.try_acquire().map_err(|_| Failure::new(503, "ServerBusy"))?;
-    request.body = read_body(&request, body).await?;
-    let answer = door.service.answer(&request).await;
-    drop(room);
-    answer
+    let mut room = door.service.budget.room();
+    let reading = read_body(&request, body, &mut room);
+    let late = |_| Failure::new(500, "OperationTimedOut");
+    request.body = timeout(PATIENCE, reading).await.map_err(late)??;
+    let answer = door.service.answer(&request).await?;
+    // An answer that has no room of its own is about as long as the request.
+    Ok(Answer { room: answer.room.or(Some(room)), ..answer })
 }
 
-async fn read_body(request: &Request, body: Incoming) -> Result<Bytes, Failure> {
+async fn read_body(
+    request: &Request,
+    mut body: Incoming,
+    room: &mut Room,
+) -> Result<Bytes, Failure> {
     let too_large = || Failure::new(413, "RequestBodyTooLarge");
     let declared = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
     if declared.is_some_and(|length| length > BODY_BYTES as u64) {
         return Err(too_large());
     }
-    match timeout(PATIENCE, Limited::new(body, BODY_BYTES).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Failure::new(400, "InvalidInput")),
-        Err(_) => Err(Failure::new(500, "OperationTimedOut")),
+    let mut bytes = Vec::new();
+    // Memory is taken as bytes come, so a client that declares much and sends little keeps nobody out.
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Failure::new(400, "InvalidInput"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > BODY_BYTES {
+            return Err(too_large());
+        }
+        room.grow(data.len().saturating_mul(BYTES_PER_BYTE))?;
+        bytes.extend_from_slice(&data);
     }
+    Ok(bytes.into())
 }
 
-/// Refuses what a page in a browser could send: the emulator's key is public, so a signature alone does not keep
-/// pages out. A page that rebinds a name of its own to this machine sends that name as `Host`.
-fn check_origin(request: &Request, address: SocketAddr) -> Result<(), Failure> {
-    let host = request.header("host").unwrap_or("");
-    let is_local = host == address.to_string() || host == format!("localhost:{}", address.port());
-    if is_local && request.header("origin").is_none() {
-        return Ok(());
+/// The body of an answer, with the memory that it takes until it is sent.
+struct SentBody {
+    bytes: Vec<u8>,
+    _room: Option<Room>,
+}
+
+impl AsRef<[u8]> for SentBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
-    Err(Failure::new(403, "AuthorizationFailure"))
 }

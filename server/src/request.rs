@@ -2,13 +2,15 @@
 
 use bytes::Bytes;
 
-use crate::failure::Failure;
+use crate::{budget::Room, failure::Failure};
 
 /// One request, or one operation of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
+    /// The address of the account as the client writes it, without `/` at its end.
+    pub(crate) base: String,
     pub(crate) options: Vec<(String, String)>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
@@ -76,6 +78,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
+    /// The memory that the body takes until it is sent.
+    pub(crate) room: Option<Room>,
 }
 
 impl Answer {

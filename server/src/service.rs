@@ -6,7 +6,9 @@ use entable::{AccountKey, Clock, backend::Backend};
 
 use crate::{
     address::{Resource, resource_of},
-    batch, entities,
+    batch,
+    budget::Budget,
+    entities,
     failure::Failure,
     request::{Answer, Request},
     tables,
@@ -17,9 +19,8 @@ use crate::{
 pub(crate) struct Service {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) key: AccountKey,
-    /// The address of the account, without `/` at its end.
-    pub(crate) base: String,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) budget: Budget,
 }
 
 impl Service {

@@ -19,14 +19,14 @@ pub(crate) async fn create(service: &Service, request: &Request) -> Result<Answe
     let name = body.get("TableName").and_then(|name| name.as_str());
     let name = name.ok_or_else(|| Failure::new(400, "PropertiesNeedValue"))?;
     service.backend.tables(TableRequest::Create(name)).await?;
-    let location = format!("{}/Tables('{name}')", service.base);
+    let location = format!("{}/Tables('{name}')", request.base);
     if request.header("prefer") == Some("return-no-content") {
         return Ok(Answer::of_status(204)
             .with("Preference-Applied", "return-no-content".to_owned())
             .with("DataServiceId", location.clone())
             .with("Location", location));
     }
-    let json = table_json(service, name, metadata, true);
+    let json = table_json(service, &request.base, name, metadata, true);
     Ok(Answer::json(201, metadata, json).with("Location", location))
 }
 
@@ -61,9 +61,11 @@ pub(crate) async fn list(service: &Service, request: &Request) -> Result<Answer,
     // The next page begins at the first name that did not fit.
     let next = found.get(top).cloned().or(from);
     found.truncate(top);
-    let items: Vec<_> =
-        found.iter().map(|name| table_json(service, name, metadata, false)).collect();
-    let body = page_of(&items, metadata, &format!("{}/$metadata#Tables", service.base));
+    let items: Vec<_> = found
+        .iter()
+        .map(|name| table_json(service, &request.base, name, metadata, false))
+        .collect();
+    let body = page_of(&items, metadata, &format!("{}/$metadata#Tables", request.base));
     let answer = Answer::json(200, metadata, body);
     Ok(match next {
         Some(next) => answer.with("x-ms-continuation-NextTableName", next.to_ascii_lowercase()),
@@ -75,8 +77,13 @@ fn matches(filter: &Filter, name: &str) -> Result<bool, Error> {
     filter.matches(&Row::build("", "").with("TableName", ValueRef::String(name))?.finish()?)
 }
 
-fn table_json(service: &Service, name: &str, metadata: Metadata, alone: bool) -> String {
-    let base = &service.base;
+fn table_json(
+    service: &Service,
+    base: &str,
+    name: &str,
+    metadata: Metadata,
+    alone: bool,
+) -> String {
     let mut members = Vec::new();
     if alone && metadata != Metadata::None {
         members.push(("odata.metadata", format!("{base}/$metadata#Tables/@Element")));

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use entable::{
     AccountKey, Azure, SteppedClock, Ticks,
-    backend::{Memory, azure},
+    backend::{Backend, Memory, TableRequest, azure},
 };
-use entable_server::Server;
+use entable_server::{Server, ServerBuilder};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -32,8 +32,15 @@ fn now() -> Ticks {
 
 /// A server on a free port, which serves an empty store.
 async fn start() -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<std::io::Result<()>>) {
-    let server = Server::bind("127.0.0.1:0", Arc::new(Memory::new()), AccountKey::emulator());
-    let server = server.await.unwrap().with_clock(Arc::new(SteppedClock::new(now())));
+    serve(Server::builder(Arc::new(Memory::new()))).await
+}
+
+/// Runs a server on a free port, at a fixed time.
+async fn serve(
+    server: ServerBuilder,
+) -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<std::io::Result<()>>) {
+    let server = server.address("127.0.0.1:0").clock(Arc::new(SteppedClock::new(now())));
+    let server = server.bind().await.unwrap();
     let address = server.address().to_string();
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(server.run(async {
@@ -251,6 +258,57 @@ async fn strangers_stay_outside() {
 }
 
 #[tokio::test]
+async fn a_server_that_only_reads_refuses_every_change() {
+    let rows = Arc::new(Memory::new());
+    rows.tables(TableRequest::Create("Staff")).await.unwrap();
+    let (address, _stop, _running) = serve(Server::builder(rows).read_only()).await;
+    let base = "/devstoreaccount1";
+    let entity = format!("{base}/Staff(PartitionKey='p',RowKey='r')");
+    let body = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+    let table = r#"{"TableName":"Other"}"#;
+    for (method, target, body) in [
+        ("POST", format!("{base}/Staff"), body),
+        ("PUT", entity, "{}"),
+        ("POST", format!("{base}/Tables"), table),
+        ("DELETE", format!("{base}/Tables('Staff')"), ""),
+    ] {
+        let refused = send(&address, method, &target, JSON, body).await;
+        assert!(refused.starts_with("HTTP/1.1 403 "), "{method} {target}: {refused}");
+        assert!(refused.contains("InsufficientAccountPermissions"), "{refused}");
+    }
+    let listed = send(&address, "GET", &format!("{base}/Tables"), JSON, "").await;
+    assert!(listed.contains(r#"[{"TableName":"Staff"}]"#), "{listed}");
+    let rows = send(&address, "GET", &format!("{base}/Staff()"), JSON, "").await;
+    assert!(rows.starts_with("HTTP/1.1 200 ") && rows.ends_with("\"value\":[]}"), "{rows}");
+}
+
+#[tokio::test]
+async fn a_secret_key_is_served_under_any_name_and_the_public_one_under_allowed_names() {
+    let target = "/devstoreaccount1/Tables";
+    let called = async |address: &str, host: &str| {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        raw(address, &request).await
+    };
+    let rows = || Server::builder(Arc::new(Memory::new()));
+    let (public, _stop, _running) = serve(rows().allow_host("tables")).await;
+    for host in [&*public, "localhost:7", "tables:10002", "TABLES"] {
+        assert!(called(&public, host).await.starts_with("HTTP/1.1 401 "), "{host}");
+    }
+    for host in ["evil.example", "tables.evil.example:10002"] {
+        assert!(called(&public, host).await.starts_with("HTTP/1.1 403 "), "{host}");
+    }
+    let own = AccountKey::new("devstoreaccount1", "AAECAwQ=").unwrap();
+    let (secret, _stop, _running) = serve(rows().key(own)).await;
+    assert!(called(&secret, "evil.example").await.starts_with("HTTP/1.1 401 "));
+    // The emulator's key is public under any name of an account.
+    let renamed = AccountKey::new("mine", KEY).unwrap();
+    for server in [rows().key(renamed), rows().allow_host("tables:10002")] {
+        let refused = server.address("0.0.0.0:0").bind().await.unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+    }
+}
+
+#[tokio::test]
 async fn a_stopped_server_ends() {
     let (address, stop, running) = start().await;
     assert!(
@@ -270,7 +328,7 @@ fn backend() -> Option<Azure> {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async move {
             let rows = Arc::new(Memory::new());
-            let server = Server::bind("127.0.0.1:0", rows, AccountKey::emulator()).await.unwrap();
+            let server = Server::builder(rows).address("127.0.0.1:0").bind().await.unwrap();
             sender.send(server.endpoint().to_owned()).unwrap();
             server.run(std::future::pending()).await.unwrap();
         });

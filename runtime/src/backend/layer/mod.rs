@@ -1,10 +1,11 @@
-//! Layers: backends that wrap a backend to retry, record, observe or throttle requests, or to inject faults.
+//! Layers: backends that wrap a backend to retry, record, observe, refuse or throttle requests, or to inject faults.
 
 mod forward;
 mod adaptive_rate;
 mod fault_injector;
 mod observe;
 mod partition;
+mod read_only;
 mod recorder;
 mod retry;
 mod simulated_account;
@@ -15,6 +16,7 @@ pub(crate) use adaptive_rate::SharedWindow;
 pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
 pub use observe::Observe;
 pub(crate) use observe::{error_code_or_kind, record_count_in_span, record_failure_in_span};
+pub use read_only::ReadOnly;
 pub use recorder::{Recorder, Request};
 #[cfg(feature = "azure-wire")]
 pub(super) use retry::is_read_worth_repeating;
