@@ -193,30 +193,66 @@
 #[cfg(test)]
 extern crate self as entable;
 
+// The floors of `entable-core`, under this crate's paths. What is not public comes from `__runtime`.
+pub use entable_core::clock;
+pub(crate) use entable_core::__runtime::{
+    address, guard, metering, random, single_flight, timers, turn,
+};
+/// Defines [`Keys`], an untyped selection of rows by their keys, and [`CostClass`], what a query
+/// costs.
+pub mod access {
+    pub(crate) use entable_core::__runtime::access::*;
+    pub use entable_core::access::*;
+}
+/// Defines writes: a single operation, or several as one entity group transaction.
+pub mod batch {
+    #[cfg(feature = "azure-wire")]
+    pub(crate) use entable_core::__runtime::batch::*;
+    pub use entable_core::batch::*;
+}
+/// Defines property values, the service's eight property types (the Entity Data Model, EDM), and
+/// how Rust types map to them.
+pub mod edm {
+    pub(crate) use entable_core::__runtime::edm::*;
+    pub use entable_core::edm::*;
+}
+/// The one error type of the crate, with predicates for the failures that callers act on.
+pub mod error {
+    pub(crate) use entable_core::__runtime::error::*;
+    pub use entable_core::error::*;
+}
+/// Defines filters: trees of comparisons that print as OData, parse back, and can be evaluated on
+/// rows by the service's rules.
+pub mod filter {
+    pub(crate) use entable_core::__runtime::filter::*;
+    pub use entable_core::filter::*;
+}
+/// Builds PartitionKeys and RowKeys from templates, and reads their parts back.
+pub mod key {
+    pub(crate) use entable_core::__runtime::key::*;
+    pub use entable_core::key::*;
+}
+/// Names the service's limits, each as one constant, and checks keys and names against them before
+/// a request is sent.
+pub mod limits {
+    pub(crate) use entable_core::__runtime::limits::*;
+    pub use entable_core::limits::*;
+}
+/// Defines continuation tokens, the pages of a query, and the cursor that a program can store.
+pub mod page {
+    pub(crate) use entable_core::__runtime::page::*;
+    pub use entable_core::page::*;
+}
+/// Defines stored rows: their bytes, how they are built, read and checked, and their ETags.
+pub mod row {
+    pub(crate) use entable_core::__runtime::row::*;
+    pub use entable_core::row::*;
+}
+
 // A module uses only modules listed above it.
 // Floor 0: nothing below.
-mod address;
-pub mod error;
-pub mod limits;
-mod metering;
-mod random;
 mod private_file;
-mod timers;
-mod turn;
-mod single_flight;
-// Floor 1: values and keys, pure.
-pub mod edm;
-pub mod clock;
-pub mod key;
-// Floor 2: untyped algebra, pure.
-pub mod row;
-pub mod filter;
-pub mod access;
-pub mod page;
-pub mod batch;
-// Floor 2 too: the rules that simulations disable, and mistakes that they make.
-mod guard;
-// Floor 2 too: values under keys; only its key providers await.
+// Floor 2: values under keys; only its key providers await.
 pub mod seal;
 // Floor 2 too: proof that work was asked for by somebody with the keys.
 pub mod authentic;

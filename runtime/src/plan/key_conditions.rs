@@ -55,6 +55,8 @@ pub(crate) fn rewrite_key_conditions(filter: &Filter, access: &UntypedPath) -> R
             refuse_left_out(property, access).map(|()| filter.clone())
         }
         Filter::Constant(_) => Ok(filter.clone()),
+        // `Filter` can get more kinds of conditions. One that is not known here may be about a field of the keys.
+        _ => Err(Error::new(ErrorKind::Unsupported, "this kind of condition cannot be sent")),
     }
 }
 

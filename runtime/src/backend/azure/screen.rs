@@ -74,7 +74,7 @@ fn is_key_within((lower, upper): &(Bound<String>, Bound<String>), key: &str) -> 
 /// Returns whether the answer contains every property that the filter names.
 fn is_evaluable(filter: &Filter, select: Option<&[String]>) -> bool {
     let mut evaluable = true;
-    for_each_property(filter, &mut |name, _| {
+    filter.visit_properties(|name, _| {
         let is_selected = select.is_none_or(|names| names.iter().any(|known| known == name));
         evaluable &= is_selected || matches!(name, "PartitionKey" | "RowKey" | "Timestamp");
     });
@@ -86,7 +86,7 @@ fn is_evaluable(filter: &Filter, select: Option<&[String]>) -> bool {
 /// comparisons, or if the filter compares a Timestamp that the answer does not contain.
 fn is_open(filter: &Filter, row: &Row) -> Result<bool> {
     let mut open = Ok(false);
-    for_each_property(filter, &mut |name, literal| {
+    filter.visit_properties(|name, literal| {
         let is_nan =
             |value: Option<ValueRef<'_>>| matches!(value, Some(ValueRef::Double(v)) if v.is_nan());
         match (name, row.get(name)) {
@@ -99,25 +99,6 @@ fn is_open(filter: &Filter, row: &Row) -> Result<bool> {
         }
     });
     open
-}
-
-/// Calls `each` with the property of every condition, and with the literal that the property is
-/// compared with. The literal is `None` for a condition without one.
-fn for_each_property(filter: &Filter, each: &mut impl FnMut(&str, Option<&Value>)) {
-    match filter {
-        Filter::Constant(_) => {}
-        Filter::Property(name) => each(name, None),
-        Filter::Compare { property, value, .. } => each(property, Some(value)),
-        Filter::Blind { property, .. } | Filter::OutOfRange { property, .. } => {
-            each(property, None);
-        }
-        Filter::And(parts) | Filter::Or(parts) => {
-            for part in parts {
-                for_each_property(part, each);
-            }
-        }
-        Filter::Not(inner) => for_each_property(inner, each),
-    }
 }
 
 #[cfg(test)]

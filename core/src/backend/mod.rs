@@ -1,0 +1,23 @@
+//! Backends, which keep rows: the trait [`Backend`], the store in memory, and layers that wrap a backend.
+//!
+//! A backend moves rows and knows no entity types.
+
+mod not_sent;
+mod request;
+
+pub(crate) mod port;
+pub(crate) mod row_rules;
+pub(crate) mod page_bounds;
+pub(crate) mod scan_range;
+
+mod memory;
+pub mod layer;
+
+pub use memory::Memory;
+pub use not_sent::NotSent;
+pub use port::{Backend, BoxFuture, Snapshot};
+pub(crate) use port::{no_backups_error, no_snapshots_error};
+pub use request::{
+    BackupReport, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableCase, TableNames,
+    TableRequest,
+};

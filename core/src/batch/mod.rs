@@ -1,0 +1,10 @@
+//! Defines writes: a single operation, or several as one entity group transaction.
+
+mod deadline;
+pub(crate) mod operation;
+mod entity_group;
+
+pub use deadline::Deadline;
+pub use entity_group::{Batch, Written};
+pub(crate) use operation::is_unreserved_url_byte;
+pub use operation::{Condition, Operation, Verb};

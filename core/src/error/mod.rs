@@ -1,0 +1,17 @@
+//! The one error type of the crate, with predicates for the failures that callers act on.
+
+mod kind;
+mod service;
+mod seal;
+pub(crate) mod printable;
+mod entable_error;
+mod predicates;
+pub(crate) mod facts;
+mod verdict;
+
+pub use entable_error::{BoxError, Error, Result};
+pub(crate) use facts::RetryChance;
+pub use kind::{ErrorKind, Seen};
+pub(crate) use printable::is_printable;
+pub use seal::SealFault;
+pub use service::ServiceCode;

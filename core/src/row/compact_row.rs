@@ -1,0 +1,391 @@
+//! Defines [`Row`], one stored entity in a single allocation.
+
+use std::{
+    fmt,
+    str::from_utf8,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+
+use super::{
+    ETag, Location, PropertyReader, RowBuilder, is_operation_id,
+    read::{RawProperty, corrupt_row_error},
+    row_bytes::{RowBytes, TIMESTAMP},
+};
+use crate::{
+    edm::{Bag, EdmType, Ticks, Value, ValueRef},
+    error::Result,
+    key::sort_key_from_key_bytes,
+    limits,
+};
+
+/// One stored entity: keys, Timestamp, ETag and properties. A row never changes.
+///
+/// ```
+/// use entable_core::{Row, ValueRef};
+///
+/// let row = Row::build("Sales", "empid_000223").with("Age", ValueRef::Int32(34))?.finish()?;
+/// assert_eq!(row.partition_key(), "Sales");
+/// assert_eq!(row.get("Age")?, Some(ValueRef::Int32(34)));
+/// # Ok::<(), entable_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Row {
+    bytes: Bytes,
+    etag: Option<ETag>,
+    /// Names of the properties that are stored encrypted, whatever the entity declares.
+    encrypted: Option<Arc<[Box<str>]>>,
+    /// The result of [`check`](Self::check) once it was made: the bytes that the row takes in a
+    /// request.
+    pub(super) checked: OnceLock<usize>,
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.bytes, &self.etag) == (&other.bytes, &other.etag)
+    }
+}
+
+impl Eq for Row {}
+
+impl Row {
+    pub(super) fn from_unchecked(bytes: Bytes) -> Self {
+        Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
+    }
+
+    /// Starts to build a row with keys `partition_key` and `row_key`.
+    pub fn build(partition_key: &str, row_key: &str) -> RowBuilder {
+        RowBuilder::new(partition_key, row_key)
+    }
+
+    /// Creates a row from its stored bytes. Keys and header are checked now, properties when they
+    /// are read.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged header and for an unknown format.
+    #[inline]
+    pub fn from_bytes(bytes: Bytes) -> Result<Self> {
+        RowBytes::new(&bytes)?;
+        Ok(Self::from_unchecked(bytes))
+    }
+
+    /// Copies borrowed bytes into a row that owns its bytes.
+    pub fn from_row_bytes(bytes: RowBytes<'_>) -> Self {
+        Self::from_unchecked(Bytes::copy_from_slice(bytes.as_slice()))
+    }
+
+    /// Copies borrowed bytes into a row with only the selected properties. Properties that are not there
+    /// stay absent.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row. Values are not checked.
+    pub fn from_selected_properties(bytes: RowBytes<'_>, names: &[String]) -> Result<Self> {
+        let header = bytes.header_bytes();
+        // Keys and Timestamp are in the header.
+        let is_of_header =
+            |name: &String| matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");
+        if names.iter().all(is_of_header) {
+            return Ok(Self::from_unchecked(Bytes::copy_from_slice(header)));
+        }
+        // One allocation of the exact size: a row is held for long, and spare bytes with it.
+        let mut length = header.len();
+        bytes.each_selected_property(names, |property| length += property.len())?;
+        let mut selected = Vec::with_capacity(length);
+        selected.extend_from_slice(header);
+        bytes.each_selected_property(names, |property| selected.extend_from_slice(property))?;
+        Ok(Self::from_unchecked(selected.into()))
+    }
+
+    /// Returns the row's bytes, as stores keep them.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Borrows the bytes of the row.
+    #[inline]
+    pub(crate) fn bytes(&self) -> RowBytes<'_> {
+        RowBytes::from_checked(&self.bytes)
+    }
+
+    /// Returns PartitionKey and RowKey as bytes.
+    #[inline]
+    pub fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+        self.bytes().key_bytes()
+    }
+
+    /// Encodes the row's keys as bytes that sort in the service's order.
+    pub fn sort_key(&self) -> Vec<u8> {
+        let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
+        sort_key_from_key_bytes(partition_key, row_key)
+    }
+
+    /// Returns PartitionKey and RowKey together, which is cheaper than one after the other.
+    ///
+    /// ```
+    /// # use entable_core::Row;
+    /// assert_eq!(Row::build("Sales", "223").finish()?.keys(), ("Sales", "223"));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    #[inline]
+    pub fn keys(&self) -> (&str, &str) {
+        self.bytes().keys()
+    }
+
+    /// Returns the PartitionKey.
+    #[inline]
+    pub fn partition_key(&self) -> &str {
+        self.bytes().partition_key()
+    }
+
+    /// Returns the RowKey.
+    #[inline]
+    pub fn row_key(&self) -> &str {
+        self.bytes().row_key()
+    }
+
+    /// Returns when the row was last written, or `None` if it was not written yet.
+    pub fn timestamp(&self) -> Option<Ticks> {
+        self.bytes().timestamp()
+    }
+
+    /// Returns the row's ETag, or `None` if the row was not written yet.
+    pub fn etag(&self) -> Option<ETag> {
+        self.etag.clone().or_else(|| self.timestamp().map(ETag::from_timestamp))
+    }
+
+    /// Returns where the row was read.
+    pub fn location_read_from(&self) -> Location {
+        self.etag.as_ref().map(ETag::location_read_from).unwrap_or_default()
+    }
+
+    /// Returns the row with the ETag that the service gave it.
+    #[must_use]
+    pub fn with_etag(mut self, etag: ETag) -> Self {
+        self.etag = Some(etag);
+        self
+    }
+
+    /// Copies the row with another Timestamp and without a separate ETag.
+    #[must_use]
+    pub fn with_timestamp(&self, timestamp: Ticks) -> Self {
+        let mut bytes = self.bytes.to_vec();
+        if let Some(slot) = bytes.get_mut(TIMESTAMP) {
+            slot.copy_from_slice(&timestamp.get().to_le_bytes());
+        }
+        let row = Self { checked: self.checked.clone(), ..Self::from_unchecked(bytes.into()) };
+        Self { encrypted: self.encrypted.clone(), ..row }
+    }
+
+    /// Copies the row under other keys, without Timestamp and ETag.
+    pub fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
+        let mut row = RowBuilder::new(partition_key, row_key);
+        row.put_encoded_properties(self.bytes().property_bytes());
+        Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
+    }
+
+    /// Copies the row with these values in place of its own. A value whose property the row does not have
+    /// is added.
+    ///
+    /// The copy has neither Timestamp nor ETag.
+    pub fn with_values(&self, values: &[(&str, Value)]) -> Result<Self> {
+        let (partition_key, row_key) = self.keys();
+        let mut row = RowBuilder::new(partition_key, row_key);
+        let mut properties = self.properties();
+        while let Some((name, value)) = properties.next()? {
+            let name = property_name_from_utf8(name)?;
+            let new = values.iter().find(|(property, _)| *property == name);
+            row.put(name, new.map_or(value, |(_, new)| new.as_ref()));
+        }
+        for (name, value) in values {
+            if self.get(name)?.is_none() {
+                row.put(name, value.as_ref());
+            }
+        }
+        Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
+    }
+
+    /// Marks the properties `names` as stored encrypted, and removes the mark from all other properties.
+    /// Marks are kept in memory only: a write of the row encrypts the marked properties, even if nothing
+    /// declares them encrypted.
+    #[must_use]
+    pub fn with_encrypted_names(
+        mut self,
+        names: impl IntoIterator<Item = Box<str>>,
+    ) -> Self {
+        let names: Vec<Box<str>> = names.into_iter().collect();
+        self.encrypted = if names.is_empty() { None } else { Some(names.into()) };
+        self
+    }
+
+    /// Copies the marks of encrypted properties from `before`, the row that this one replaces or is made
+    /// from. Keeps the marks of this row if it has any.
+    #[must_use]
+    pub fn inherit_encrypted_names_of(mut self, before: &Self) -> Self {
+        if self.encrypted.is_none() {
+            self.encrypted.clone_from(&before.encrypted);
+        }
+        self
+    }
+
+    /// Returns the names of the properties that are marked as stored encrypted.
+    pub fn encrypted_names(&self) -> &[Box<str>] {
+        self.encrypted.as_deref().unwrap_or_default()
+    }
+
+    /// Returns whether the property is marked as stored encrypted.
+    pub fn has_encrypted_name(&self, name: &str) -> bool {
+        self.encrypted_names().iter().any(|known| **known == *name)
+    }
+
+    /// Copies the row without Timestamp and ETag, as if it was not written yet.
+    pub fn without_timestamp_and_etag(self) -> Self {
+        Self { etag: None, ..self.with_timestamp(Ticks::default()) }
+    }
+
+    /// Returns the bytes of keys and properties, without the Timestamp.
+    fn content_bytes(&self) -> &[u8] {
+        self.bytes.get(9..).unwrap_or_default()
+    }
+
+    /// Returns whether two rows have equal keys and properties. Timestamps, ETags, operation ids and
+    /// the order of properties may differ, since a service can return properties in another order.
+    pub fn has_same_content(&self, other: &Self) -> bool {
+        self.content_bytes() == other.content_bytes()
+            || self.key_bytes() == other.key_bytes()
+                && self.sorted_properties() == other.sorted_properties()
+    }
+
+    /// Returns the properties sorted by name, without the id of the request that wrote the row. Stops at the
+    /// first damaged property without an error.
+    pub fn sorted_properties(&self) -> Vec<RawProperty<'_>> {
+        let mut properties = self.properties();
+        let mut sorted = Vec::with_capacity(16);
+        while let Ok(Some((name, edm, value))) = properties.next_undecoded() {
+            if edm != EdmType::Binary || !is_operation_id(name, ValueRef::Binary(value)) {
+                sorted.push((name, edm, value));
+            }
+        }
+        // The first eight bytes, as one number, distinguish most names and keep their byte order.
+        let head = |name: &[u8]| {
+            let mut head = [0; 8];
+            head.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
+            u64::from_be_bytes(head)
+        };
+        sorted.sort_unstable_by(|(one, ..), (other, ..)| {
+            head(one).cmp(&head(other)).then_with(|| one.cmp(other))
+        });
+        sorted
+    }
+
+    /// Iterates over the properties in stored order.
+    #[inline]
+    pub fn properties(&self) -> PropertyReader<'_> {
+        self.bytes().properties()
+    }
+
+    /// Returns the byte offset in this row that a reader of its properties has reached, for
+    /// [`properties_from`](Self::properties_from).
+    #[inline]
+    pub fn byte_offset_of_reader(&self, properties: &PropertyReader<'_>) -> u32 {
+        u32::try_from(self.bytes.len() - properties.bytes_left()).unwrap_or_default()
+    }
+
+    /// Iterates over the properties from the byte offset that another reader has reached. 0 means
+    /// from the start.
+    #[doc(hidden)]
+    #[inline]
+    pub fn properties_from(&self, offset: u32) -> PropertyReader<'_> {
+        match usize::try_from(offset) {
+            Ok(offset @ 1..) => PropertyReader::new(self.bytes.get(offset..).unwrap_or_default()),
+            _ => self.properties(),
+        }
+    }
+
+    /// Returns the value of the property `name`, or `None` if the row has no such property.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row. Values of other properties are not checked.
+    pub fn get(&self, name: &str) -> Result<Option<ValueRef<'_>>> {
+        self.bytes().get(name)
+    }
+
+    /// Copies the properties into a bag, in stored order.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub fn to_bag(&self) -> Result<Bag> {
+        let mut bag = Vec::new();
+        let mut properties = self.properties();
+        while let Some((name, value)) = properties.next()? {
+            bag.push((property_name_from_utf8(name)?.to_owned(), value.to_value()));
+        }
+        Ok(bag.into_iter().collect())
+    }
+
+    /// Returns the number of properties, not counting keys and Timestamp.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub fn property_count(&self) -> Result<usize> {
+        let mut properties = self.properties();
+        let mut count = 0;
+        while properties.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Returns the number of bytes that the service counts for the entity ("How the size of an
+    /// entity is calculated").
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    ///
+    /// ```
+    /// # use entable_core::{Row, ValueRef};
+    /// let row = Row::build("Sales", "223").with("Age", ValueRef::Int32(34))?.finish()?;
+    /// assert_eq!(row.service_size()?, 4 + 2 * (5 + 3) + 8 + 2 * 3 + 4);
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    pub fn service_size(&self) -> Result<usize> {
+        let mut size = self.service_size_of_keys();
+        let mut properties = self.properties();
+        while let Some((name, value)) = properties.next()? {
+            size += service_size_of_property(property_name_from_utf8(name)?, value);
+        }
+        Ok(size)
+    }
+
+    /// Returns the number of bytes that the service counts for an entity without properties.
+    pub(super) fn service_size_of_keys(&self) -> usize {
+        let (partition_key, row_key) = self.keys();
+        4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row")
+            .field("partition_key", &self.partition_key())
+            .field("row_key", &self.row_key())
+            .field("timestamp", &self.timestamp())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the number of bytes that the service counts for a property.
+pub(super) fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize {
+    8 + 2 * limits::utf16_units(name) + value.service_size()
+}
+
+/// Returns a property's name as text.
+pub fn property_name_from_utf8(name: &[u8]) -> Result<&str> {
+    from_utf8(name).map_err(|_| corrupt_row_error("a property's name is not UTF-8"))
+}

@@ -1,0 +1,179 @@
+//! Reads a row from borrowed bytes.
+//!
+//! A row has the same bytes in memory and in the embedded store's file, and derived code reads and
+//! writes them directly. `docs/embedded-format.md` specifies the layout:
+//!
+//! ```text
+//! 0   u8    format, 1
+//! 1   i64   Timestamp in ticks (0: not written yet)       all numbers little endian
+//! 9   u16   bytes of the PartitionKey
+//! 11  u16   bytes of the RowKey
+//! 13  ..    PartitionKey, RowKey, UTF-8
+//!     ..    properties: u16 bytes of the name, u8 type tag, name, value
+//! ```
+//!
+//! A value takes 1 byte (Boolean), 4 (Int32), 8 (Int64, Double, DateTime) or 16 (Guid). A String
+//! (in UTF-8) or Binary takes 4 bytes for its length as a u32, followed by its bytes.
+
+use std::{ops::Range, str::from_utf8};
+
+use super::read::{PropertyReader, corrupt_row_error};
+use crate::{
+    edm::{Ticks, ValueRef},
+    error::Result,
+};
+
+pub(super) const FORMAT: u8 = 1;
+/// Byte range of the Timestamp.
+pub(super) const TIMESTAMP: Range<usize> = 1..9;
+/// Byte range of the lengths of both keys.
+const LENGTHS: Range<usize> = 9..13;
+/// Offset of the PartitionKey.
+const HEADER: usize = LENGTHS.end;
+
+/// The bytes of a row, borrowed: a store looks at a row before it copies it.
+#[derive(Debug, Clone, Copy)]
+pub struct RowBytes<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> RowBytes<'a> {
+    /// Borrows the bytes of a row whose header and keys were checked.
+    #[inline]
+    pub(super) const fn from_checked(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// Borrows bytes that should be a row. Header and keys are checked now, properties when they are
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged header and for an unknown format.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Result<Self> {
+        let row = Self { bytes };
+        match bytes.first() {
+            Some(&FORMAT) => {}
+            Some(format) => {
+                return Err(corrupt_row_error(&format!("row format {format} is unknown")));
+            }
+            None => return Err(corrupt_row_error("the row is empty")),
+        }
+        let Some((partition, keys)) = row.joined_keys() else {
+            return Err(corrupt_row_error("the keys are truncated"));
+        };
+        // Nearly all keys are ASCII, which is quicker to check than UTF-8.
+        let is_text = || from_utf8(keys).is_ok_and(|keys| keys.is_char_boundary(partition));
+        if !keys.is_ascii() && !is_text() {
+            return Err(corrupt_row_error("the keys are not UTF-8"));
+        }
+        if row.stored_ticks().and_then(Ticks::new).is_none() {
+            return Err(corrupt_row_error("the Timestamp is not in the years 1 to 9999"));
+        }
+        Ok(row)
+    }
+
+    #[inline]
+    pub(super) const fn as_slice(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Returns the length of the PartitionKey in bytes, and both keys' bytes, one after the other.
+    /// Returns `None` if the row's bytes end before the keys do.
+    #[inline]
+    fn joined_keys(self) -> Option<(usize, &'a [u8])> {
+        let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
+        let partition = usize::from(u16::from_le_bytes(*partition));
+        let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
+        Some((partition, self.bytes.get(HEADER..HEADER + partition + row)?))
+    }
+
+    /// Returns PartitionKey and RowKey as bytes, or `None` if their lengths do not fit the row.
+    #[inline]
+    pub fn key_bytes(self) -> Option<(&'a [u8], &'a [u8])> {
+        self.joined_keys().and_then(|(partition, keys)| keys.split_at_checked(partition))
+    }
+
+    /// Returns PartitionKey and RowKey together.
+    #[inline]
+    pub(super) fn keys(self) -> (&'a str, &'a str) {
+        let keys = self.joined_keys().and_then(|(partition, keys)| {
+            // Both keys are validated as one text and then split, which is valid only at a
+            // character boundary.
+            from_utf8(keys).ok()?.split_at_checked(partition)
+        });
+        // The keys were checked when the row was made, so the fallback is never taken.
+        keys.unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn partition_key(self) -> &'a str {
+        self.key_bytes().and_then(|(key, _)| from_utf8(key).ok()).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn row_key(self) -> &'a str {
+        self.key_bytes().and_then(|(_, key)| from_utf8(key).ok()).unwrap_or_default()
+    }
+
+    #[inline]
+    fn stored_ticks(self) -> Option<i64> {
+        let ticks = self.bytes.get(TIMESTAMP)?;
+        ticks.try_into().ok().map(i64::from_le_bytes)
+    }
+
+    /// Returns when the row was last written, or `None` if it was not written yet.
+    #[inline]
+    pub(crate) fn timestamp(self) -> Option<Ticks> {
+        self.stored_ticks().filter(|ticks| *ticks != 0).and_then(Ticks::new)
+    }
+
+    /// Returns the bytes before the properties: format, Timestamp and keys.
+    #[inline]
+    pub(super) fn header_bytes(self) -> &'a [u8] {
+        let keys = self.joined_keys().map_or(0, |(_, keys)| keys.len());
+        self.bytes.get(..HEADER + keys).unwrap_or_default()
+    }
+
+    /// Returns the bytes of all properties.
+    #[inline]
+    pub(super) fn property_bytes(self) -> &'a [u8] {
+        let keys = self.joined_keys().map_or(0, |(_, keys)| keys.len());
+        self.bytes.get(HEADER + keys..).unwrap_or_default()
+    }
+
+    /// Iterates over the properties in stored order.
+    #[inline]
+    pub(crate) fn properties(self) -> PropertyReader<'a> {
+        PropertyReader::new(self.property_bytes())
+    }
+
+    /// Calls `each` with the bytes of each property that has one of the names.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row. Values are not checked.
+    pub(super) fn each_selected_property(
+        self,
+        names: &[String],
+        mut each: impl FnMut(&'a [u8]),
+    ) -> Result<()> {
+        let mut properties = self.properties();
+        while let Some((name, encoded)) = properties.next_encoded()? {
+            if names.iter().any(|wanted| wanted.as_bytes() == name) {
+                each(encoded);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the value of the property `name`, or `None` if the row has no such property.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row. Values of other properties are not checked.
+    pub(crate) fn get(self, name: &str) -> Result<Option<ValueRef<'a>>> {
+        self.properties().find_property(name)
+    }
+}
