@@ -8,8 +8,11 @@ use entable_core::{
 /// Inserts rows with these RowKeys into the partition Sales of the table Staff, all or none.
 #[allow(dead_code)]
 async fn insert(store: &Memory, row_keys: &[&str]) -> Result<Vec<Written>, Error> {
-    let rows = row_keys.iter().map(|key| Row::builder("Sales", key).build().map(Operation::insert));
-    store.apply(&Batch::new("Staff", rows.collect::<Result<_, _>>()?)?).await
+    let mut batch = Batch::new("Staff");
+    for row_key in row_keys {
+        batch.push(Operation::insert(Row::build("Sales", row_key).finish()?))?;
+    }
+    store.apply(&batch).await
 }
 
 /// Returns a store in memory whose table Staff has one row, `empid_000007`.

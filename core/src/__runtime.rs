@@ -1,10 +1,53 @@
-//! Everything of this crate that `entable` uses and that is not for other programs.
+//! Everything of this crate that `entable` and generated code use and that is not for other programs.
 //!
-//! These items follow no rules of versions. `tests/policy` compares the list with the sources.
+//! The modules below re-export items that are not public elsewhere. These items and members are hidden where they are
+//! defined:
+//!
+//! - `DATED_TABLES`, `KeyFault`, `PageLoop`, `RowKeys`, `text_fingerprint`
+//! - `AdaptiveRate`: `begin_load`
+//! - `Batch`: `operations_arc`
+//! - `BlindValue`: `new`, `plain_value`
+//! - `Comparison`: `holds_for_out_of_range`
+//! - `Condition`: `for_etag`, `unchanged`
+//! - `Cursor`: `as_of`, `at`, `fingerprint`, `is_at_table_start`, `mixed`, `returned`, `table`
+//! - `Deadline`: `capped_at`, `earlier_of`, `end_instant`
+//! - `ETag`: `location_read_from`, `with_location_read_from`
+//! - `EdmValue`: `VALUES`
+//! - `Error`: `at_row`, `concerns_one_entity`, `concerns_one_item`, `concerns_one_row`, `ends_move`,
+//!   `is_answer_lost`, `is_certainly_not_executed`, `is_key_withheld`, `is_refused_by_move`, `is_row_missing`,
+//!   `is_superseded`, `is_table_being_deleted`, `is_table_missing`, `lost_race`, `lost_race_or_table`,
+//!   `moving_entity`, `refuses_one_row`, `rejected_by_user_code`, `retry_chance`, `row_exists`, `table_exists`,
+//!   `unique_violation`, `with_key_withheld`, `with_message_prefix`, `with_message_suffix`, `without_operation`
+//! - `FaultInjector`: `backend_continuation`
+//! - `Filter`: `OutOfRange`, `matches_bytes`, `resolve_key_only_comparison`, `visit_operands`
+//! - `Input`: `encode_input`
+//! - `InvalidValue`: `contained_key_only_value`, `out_of_range_side`
+//! - `KeyWriter`: `begin_part`, `end_bucket_part`, `end_part`, `put`, `put_lower`, `put_zero_padded`
+//! - `Keys`: `bounds_row_key`, `contains`, `fault`, `partition`, `rows`, `whole_table`, `without_row_key_bounds`
+//! - `Operation`: `with_row`
+//! - `Page`: `new`
+//! - `Property`: `COLUMN`, `SLOT_COLUMN`
+//! - `PropertyReader`: `next_encoded`, `next_undecoded`
+//! - `Retry`: `retry_non_backend_read`, `retry_non_backend_write`
+//! - `Row`: `byte_offset_of_reader`, `encrypted_names`, `from_row_bytes`, `from_selected_properties`,
+//!   `has_encrypted_name`, `has_same_content`, `inherit_encrypted_names_of`, `key_bytes`, `location_read_from`,
+//!   `properties_from`, `sort_key`, `sorted_properties`, `with_encrypted_names`, `with_keys`, `with_values`,
+//!   `without_keys`, `without_timestamp_and_etag`
+//! - `RowBuilder`: `put_encoded_properties`, `reserve_bytes`
+//! - `RowFamily`: `has_dated_tables`, `leaves_out`, `of_copy`, `of_list`, `of_primary`, `part_restoring`,
+//!   `table_given_primary_table`
+//! - `SimulatedAccount`: `answer`, `mean_latency`
+//! - `Template`: `each_part_text`, `find_blind_tokens`, `has_tokens`, `is_last_segment`, `key_prefix_before`,
+//!   `key_prefix_through`, `part_text`, `replace_placeholders`, `template_spelling_of_key`,
+//!   `terminator_char_of_part`, `token_fields`
+//! - `TemplatePart`: `is_period_of`
+//! - `Ticks`: `PER_SECOND`, `to_text_in_seconds`
+//! - `Value`: `is_stored_like`
+//! - `Verb`: `may_insert_row`
+//! - `Written`: `of_single_operation`, `row_with_written_etag`
+//!
+//! None of them follows the rules of versions. `tests/policy` compares the list with the sources.
 
-pub mod access {
-    pub use crate::access::{KeyFault, RowKeys};
-}
 pub mod address {
     pub use crate::address::{Names, RowAddress, RowAt, TableName};
 }
@@ -58,15 +101,11 @@ pub mod key {
 }
 pub mod limits {
     pub use crate::limits::{
-        DATED_TABLES, saturating_i32, saturating_i64, saturating_u32, saturating_u64,
-        saturating_usize,
+        saturating_i32, saturating_i64, saturating_u32, saturating_u64, saturating_usize,
     };
 }
 pub mod metering {
     pub use crate::metering::{Metering, RequestOutcome, count_cache_lookup};
-}
-pub mod page {
-    pub use crate::page::{PageLoop, text_fingerprint};
 }
 pub mod random {
     pub use crate::random::RandomSource;
@@ -92,5 +131,5 @@ pub mod timers {
     pub use crate::timers::{instant_after, poll_until_instant, sleep, timeout};
 }
 pub mod turn {
-    pub use crate::turn::{LONGEST_STALL, Turn, TurnTaker};
+    pub use crate::turn::{HeldTurn, LONGEST_STALL, Turn, TurnTaker};
 }

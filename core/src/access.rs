@@ -78,17 +78,21 @@ impl fmt::Display for CostClass {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
     /// The PartitionKey, or `None` for all partitions.
+    #[doc(hidden)]
     pub partition: Option<String>,
     /// The RowKeys.
+    #[doc(hidden)]
     pub rows: RowKeys,
     /// The name of the first invalid key, `PartitionKey` or `RowKey`, and the fault in its text.
     /// The verb that receives the keys reports the fault.
+    #[doc(hidden)]
     pub fault: Option<KeyFault>,
 }
 
 /// Why keys, or a value that a path was given for them, are invalid.
 // Boxed: few keys are, and all paths are moved through the steps that build them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct KeyFault(Box<FaultyKey>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +116,7 @@ impl KeyFault {
 
 /// The RowKeys that a selection contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[doc(hidden)]
 pub enum RowKeys {
     /// One RowKey.
     One(String),
@@ -202,6 +207,7 @@ impl Keys {
     }
 
     /// Selects all rows of a table.
+    #[doc(hidden)]
     pub const fn whole_table() -> Self {
         Self { partition: None, rows: RowKeys::ALL, fault: None }
     }
@@ -242,6 +248,7 @@ impl Keys {
     }
 
     /// Drops the bounds of the RowKey.
+    #[doc(hidden)]
     pub fn without_row_key_bounds(self) -> Self {
         Self { rows: RowKeys::ALL, ..self }
     }
@@ -264,6 +271,7 @@ impl Keys {
     }
 
     /// Returns whether the selection bounds the RowKey on either side.
+    #[doc(hidden)]
     pub fn bounds_row_key(&self) -> bool {
         self.rows != RowKeys::ALL
     }
@@ -282,6 +290,7 @@ impl Keys {
     }
 
     /// Returns whether the selection contains the row with keys `partition_key` and `row_key`.
+    #[doc(hidden)]
     pub fn contains(&self, partition_key: &str, row_key: &str) -> bool {
         // The service sorts keys by UTF-16 units, and `str` compares bytes of UTF-8.
         let is_above = match self.rows.lower() {

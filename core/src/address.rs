@@ -175,11 +175,7 @@ impl Hash for RowAddress {
 
 impl<'a> RowAt<'a> {
     /// Creates the address of a row from its table, PartitionKey and RowKey.
-    pub const fn new(
-        table: TableName<'a>,
-        partition_key: &'a str,
-        row_key: &'a str,
-    ) -> Self {
+    pub const fn new(table: TableName<'a>, partition_key: &'a str, row_key: &'a str) -> Self {
         Self { table, partition_key, row_key }
     }
 

@@ -13,8 +13,6 @@ use crate::{
 /// A rule that the protocols for remote work and for queues in tables rely on. Programs keep every rule. A
 /// test build can disable one to show the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[doc(hidden)]
-#[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
 pub enum Guard {
     /// A transaction that records open work also changes its partition's fence row.
     FenceInTransaction,
@@ -123,7 +121,7 @@ impl ActiveGuards {
     /// Returns whether the code follows the rule `guard`. Always `true` in a program's build.
     #[cfg(not(feature = "conformance"))]
     #[allow(clippy::unused_self, reason = "a simulation disables guards of one client")]
-    pub(crate) const fn guard_holds(self, _: Guard) -> bool {
+    pub const fn guard_holds(self, _: Guard) -> bool {
         true
     }
 
@@ -150,10 +148,7 @@ impl ActiveGuards {
 
     /// Returns the write of a remote row as it is, or without its condition where the simulation
     /// disables [`Guard::DestinationVersion`].
-    pub fn keep_remote_condition_if_guarded(
-        self,
-        operation: Operation,
-    ) -> Result<Operation> {
+    pub fn keep_remote_condition_if_guarded(self, operation: Operation) -> Result<Operation> {
         if self.guard_holds(Guard::DestinationVersion) {
             return Ok(operation);
         }

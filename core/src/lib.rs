@@ -14,8 +14,8 @@
 //! # async fn main() -> Result<(), entable_core::Error> {
 //! let store = Memory::new();
 //! store.tables(TableRequest::Create("Staff")).await?;
-//! let row = Row::builder("Sales", "000223").build()?;
-//! store.apply(&Batch::new("Staff", vec![Operation::insert(row)])?).await?;
+//! let row = Row::build("Sales", "000223").finish()?;
+//! store.apply(&Batch::single("Staff", Operation::insert(row))?).await?;
 //!
 //! let request =
 //!     ReadRequest { table: "Staff", partition_key: "Sales", row_key: "000223", select: None };

@@ -29,6 +29,7 @@ pub const REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// Entities in one response of the service, at most.
 pub const PAGE_ROWS: u32 = 1000;
 /// Dated tables that one call creates, or asks one by one, at most, unless the caller allows more.
+#[doc(hidden)]
 pub const DATED_TABLES: u64 = 10_000;
 /// Entities of about 1 KiB that one partition takes in a second: the service's target.
 ///
@@ -245,6 +246,7 @@ pub fn check_property_name(name: &str) -> Result<()> {
 macro_rules! saturating {
     ($($name:ident -> $number:ident),* $(,)?) => {$(
         /// Returns a count, size or time as this type, or the largest value of the type if the number does not fit.
+        #[doc(hidden)]
         pub fn $name(number: impl TryInto<$number>) -> $number {
             number.try_into().unwrap_or($number::MAX)
         }

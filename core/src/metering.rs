@@ -25,15 +25,17 @@ pub struct Metering {
 #[cfg_attr(not(feature = "metrics"), allow(dead_code, reason = "nobody reads figures"))]
 pub struct RequestOutcome<'a> {
     /// The kind of the request, such as `read`.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// The table, or nothing if the request is about several.
-    pub(crate) table: &'a str,
+    pub table: &'a str,
     /// The rows that were returned or written.
-    pub(crate) rows: usize,
+    pub rows: usize,
     /// The bytes of the rows that were returned or written.
-    pub(crate) bytes: usize,
-    pub(crate) is_failed: bool,
-    pub(crate) is_throttled: bool,
+    pub bytes: usize,
+    /// Whether the request failed.
+    pub is_failed: bool,
+    /// Whether the store refused the request because of its load.
+    pub is_throttled: bool,
 }
 
 impl Metering {
@@ -169,7 +171,7 @@ impl Metering {
 
 /// Reports that a layer sends a request again. A layer belongs to no client, so it cannot ask whether
 /// the client reports figures: the retry is reported whenever the feature `metrics` is on.
-pub(crate) fn count_request_retry(table: &str) {
+pub fn count_request_retry(table: &str) {
     #[cfg(feature = "metrics")]
     metrics::counter!("entable.retries", "db.collection.name" => table.to_owned()).increment(1);
     #[cfg(not(feature = "metrics"))]
@@ -178,7 +180,7 @@ pub(crate) fn count_request_retry(table: &str) {
 
 /// Counts the decision about a write whose answer was lost, such as whether it was sent again. Does nothing
 /// without the feature `metrics`.
-pub(crate) fn count_lost_answer_decision(table: &str, decision: &'static str) {
+pub fn count_lost_answer_decision(table: &str, decision: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!(
         "entable.lost_answers",

@@ -34,6 +34,7 @@ pub struct Page<T> {
 
 impl<T> Page<T> {
     /// Makes a page.
+    #[doc(hidden)]
     pub fn new(items: Vec<T>, next: Option<Cursor>) -> Self {
         Self { items, next }
     }
@@ -54,6 +55,7 @@ impl<T> Page<T> {
 ///
 /// The loop ends unless [`continue_at`](Self::continue_at) is called for the page.
 #[derive(Debug)]
+#[doc(hidden)]
 pub enum PageLoop<C> {
     /// The next page begins at this cursor, or at the start if there is none.
     At(Option<C>),
@@ -116,17 +118,23 @@ impl<C> PageLoop<C> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cursor {
     /// The fingerprint of the query that the cursor belongs to.
+    #[doc(hidden)]
     pub fingerprint: u64,
     /// The number of items that earlier pages returned.
+    #[doc(hidden)]
     pub returned: u64,
     /// Whether earlier pages held rows that are not items, such as rows of other types.
+    #[doc(hidden)]
     pub mixed: bool,
     /// The position of the next page in the store.
+    #[doc(hidden)]
     pub at: Continuation,
     /// The dated table that holds the next page's entities, for a scan that reads dated tables in turn.
     /// `None` for any other scan. `at` is empty if the page begins at the start of the table.
+    #[doc(hidden)]
     pub table: Option<String>,
     /// The instant from which the program counts the window of its query, for later pages.
+    #[doc(hidden)]
     pub as_of: Option<Ticks>,
 }
 
@@ -218,6 +226,7 @@ impl Cursor {
     }
 
     /// Returns whether the query reads several tables and the cursor is at the beginning of one.
+    #[doc(hidden)]
     pub fn is_at_table_start(&self) -> bool {
         self.table.is_some() && self.at.partition_key.is_empty() && self.at.row_key.is_none()
     }
@@ -318,6 +327,7 @@ impl<'de> Deserialize<'de> for Cursor {
 
 /// Returns a stable hash of a query's text (FNV-1a, 64 bits). A cursor holds it, to recognise its
 /// query.
+#[doc(hidden)]
 pub fn text_fingerprint(text: &str) -> u64 {
     fnv1a(text.as_bytes())
 }

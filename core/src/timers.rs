@@ -76,10 +76,7 @@ pub async fn timeout<T>(time: Duration, future: impl Future<Output = T>) -> Opti
 
 /// Runs a future and returns its output, or `None` if it is polled after `until` before it is complete.
 /// Sets no timer: a future that never wakes its task again is not ended, so it must wake by itself.
-pub async fn poll_until_instant<T>(
-    until: Instant,
-    future: impl Future<Output = T>,
-) -> Option<T> {
+pub async fn poll_until_instant<T>(until: Instant, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(|context| match Instant::now() < until {
         true => future.as_mut().poll(context).map(Some),

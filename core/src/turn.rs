@@ -41,7 +41,7 @@ pub struct TurnTaker(Arc<Progress>);
 
 /// A turn that a worker has; dropping this frees it.
 #[derive(Debug)]
-pub(crate) struct HeldTurn<'t> {
+pub struct HeldTurn<'t> {
     turn: &'t Turn,
     progress: Arc<Progress>,
 }

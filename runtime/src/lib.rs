@@ -194,16 +194,10 @@
 extern crate self as entable;
 
 // The floors of `entable-core`, under this crate's paths. What is not public comes from `__runtime`.
-pub use entable_core::clock;
 pub(crate) use entable_core::__runtime::{
     address, guard, metering, random, single_flight, timers, turn,
 };
-/// Defines [`Keys`], an untyped selection of rows by their keys, and [`CostClass`], what a query
-/// costs.
-pub mod access {
-    pub(crate) use entable_core::__runtime::access::*;
-    pub use entable_core::access::*;
-}
+pub use entable_core::{access, clock, limits, page};
 /// Defines writes: a single operation, or several as one entity group transaction.
 pub mod batch {
     #[cfg(feature = "azure-wire")]
@@ -231,17 +225,6 @@ pub mod filter {
 pub mod key {
     pub(crate) use entable_core::__runtime::key::*;
     pub use entable_core::key::*;
-}
-/// Names the service's limits, each as one constant, and checks keys and names against them before
-/// a request is sent.
-pub mod limits {
-    pub(crate) use entable_core::__runtime::limits::*;
-    pub use entable_core::limits::*;
-}
-/// Defines continuation tokens, the pages of a query, and the cursor that a program can store.
-pub mod page {
-    pub(crate) use entable_core::__runtime::page::*;
-    pub use entable_core::page::*;
 }
 /// Defines stored rows: their bytes, how they are built, read and checked, and their ETags.
 pub mod row {

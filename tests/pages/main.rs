@@ -284,7 +284,7 @@ fn troubleshooting_has_every_predicate_and_code() {
     let page = prose(&read("docs/troubleshooting.md"));
     let rows: BTreeSet<_> = page.lines().filter_map(|line| line.strip_prefix("| `")).collect();
     let rows: BTreeSet<_> = rows.iter().filter_map(|row| row.split('`').next()).collect();
-    let source = read("runtime/src/error/predicates.rs");
+    let source = read("core/src/error/predicates.rs");
     let predicates: BTreeSet<_> = source
         .lines()
         .filter_map(|line| line.split_once(" => ")?.0.trim().strip_prefix("is_"))
@@ -315,8 +315,10 @@ fn the_architecture_names_functions_that_exist() {
         if !file.contains('/') || file.contains([' ', '*', '"']) {
             continue;
         }
-        let in_library = workspace().join("runtime/src").join(file);
-        let path = if in_library.exists() { in_library } else { workspace().join(file) };
+        let folders =
+            ["runtime/src", "core/src", ""].map(|folder| workspace().join(folder).join(file));
+        let [.., in_workspace] = &folders;
+        let path = folders.iter().find(|path| path.exists()).unwrap_or(in_workspace);
         files += 1;
         if !path.exists() {
             missing.push(format!("no file {file}"));

@@ -8,6 +8,7 @@
     reason = "a test that panics has found something"
 )]
 
+mod border;
 mod examples;
 mod foreign;
 mod graph;
@@ -154,9 +155,12 @@ fn no_violations(rule: &str, violations: &[String]) {
     assert!(violations.is_empty(), "{rule}:\n  {}", violations.join("\n  "));
 }
 
-/// The modules of `runtime/src/lib.rs` with their places in the list.
-fn floors() -> BTreeMap<String, usize> {
-    let text = fs::read_to_string(workspace().join("runtime/src/lib.rs")).unwrap();
+/// The crates of the library, each above the one before it.
+const CRATES: [&str; 2] = ["core/src", "runtime/src"];
+
+/// The modules of a crate's `lib.rs` with their places in the list.
+fn floors(src: &str) -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(workspace().join(src).join("lib.rs")).unwrap();
     let names = text.lines().filter_map(|line| {
         let line = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ")?;
         line.strip_suffix(';').map(str::to_owned)
@@ -164,10 +168,10 @@ fn floors() -> BTreeMap<String, usize> {
     names.enumerate().map(|(at, name)| (name, at)).collect()
 }
 
-/// The names that `lib.rs` re-exports from its modules, with their modules.
-fn root_names() -> BTreeMap<String, String> {
+/// The names that a crate's `lib.rs` re-exports from its modules, with their modules.
+fn root_names(src: &str) -> BTreeMap<String, String> {
     const START: &str = "pub use crate::{";
-    let text = fs::read_to_string(workspace().join("runtime/src/lib.rs")).unwrap();
+    let text = fs::read_to_string(workspace().join(src).join("lib.rs")).unwrap();
     let mut names = BTreeMap::new();
     for (at, _) in text.match_indices(START) {
         let block = text[at + START.len()..].split("};").next().unwrap();
@@ -232,25 +236,30 @@ fn name_at(text: &str) -> String {
 
 #[test]
 fn a_module_uses_only_what_stands_above_it() {
-    let floors = floors();
+    let violations: Vec<_> = CRATES.into_iter().flat_map(uses_of_modules_below).collect();
+    no_violations("a module uses modules above its own line in lib.rs", &violations);
+}
+
+fn uses_of_modules_below(src: &str) -> Vec<String> {
+    let floors = floors(src);
     assert!(floors.len() > 10, "lib.rs was not understood: {floors:?}");
-    let root_names = root_names();
+    let root_names = root_names(src);
     assert_eq!(root_names.get("Filter").map(String::as_str), Some("filter"), "{root_names:?}");
     let mut violations = Vec::new();
-    for source in sources(&["runtime/src"]) {
-        let within = source.path.trim_start_matches("runtime/src/");
+    for source in sources(&[src]) {
+        let within = source.path.trim_start_matches(src).trim_start_matches('/');
         let module = within.split('/').next().unwrap().trim_end_matches(".rs");
         let Some(own) = floors.get(module) else { continue };
         for (number, used) in used_modules(&source) {
             let used = root_names.get(&used).unwrap_or(&used);
-            // Derives and macros come from elsewhere.
+            // Derives and macros come from elsewhere, and so do the modules of a lower crate.
             let Some(floor) = floors.get(used) else { continue };
             if floor > own {
                 violations.push(format!("{}:{number} uses `{used}`, which is below", source.path));
             }
         }
     }
-    no_violations("a module uses modules above its own line in lib.rs", &violations);
+    violations
 }
 
 #[test]
@@ -282,7 +291,7 @@ fn nothing_panics_on_data() {
         "dbg!(",
     ];
     let mut violations = Vec::new();
-    for source in sources(&["runtime/src", "macros/src"]) {
+    for source in sources(&["core/src", "runtime/src", "macros/src"]) {
         // Promises to backends are tests, and fail as tests do.
         if source.path.contains("/conformance/") {
             continue;
@@ -298,7 +307,7 @@ fn nothing_panics_on_data() {
 #[test]
 fn sources_are_ascii() {
     let mut violations = Vec::new();
-    for source in sources(&["runtime/src", "macros/src"]) {
+    for source in sources(&["core/src", "runtime/src", "macros/src"]) {
         let lines = source.lines.iter().filter(|line| !line.is_test && !line.text.is_ascii());
         violations.extend(lines.map(|line| format!("{}:{}", source.path, line.number)));
     }
@@ -307,7 +316,7 @@ fn sources_are_ascii() {
 
 #[test]
 fn every_file_says_what_it_is() {
-    let silent = sources(&["runtime/src", "macros/src", "tests"])
+    let silent = sources(&["core/src", "runtime/src", "macros/src", "tests"])
         .into_iter()
         // Cases of compile errors are about ten lines each and named by their mistake.
         .filter(|source| !source.path.contains("/ui/"))

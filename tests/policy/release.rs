@@ -16,7 +16,7 @@ fn between<'a>(text: &'a str, first: &str, second: &str) -> Vec<&'a str> {
 
 #[test]
 fn licence_texts_are_whole_in_each_package() {
-    for folder in ["", "runtime/", "macros/", "cli/", "server/"] {
+    for folder in ["", "core/", "runtime/", "macros/", "cli/", "server/"] {
         let mit = read(&format!("{folder}LICENSE-MIT"));
         assert!(
             mit.starts_with("MIT License") && mit.trim_end().ends_with("DEALINGS IN THE SOFTWARE.")
@@ -40,8 +40,9 @@ fn licence_texts_are_whole_in_each_package() {
 
 #[test]
 fn published_packages_say_what_a_registry_asks() {
-    for path in ["runtime/Cargo.toml", "macros/Cargo.toml", "cli/Cargo.toml", "server/Cargo.toml"] {
-        let manifest = read(path);
+    for folder in ["core", "runtime", "macros", "cli", "server"] {
+        let path = format!("{folder}/Cargo.toml");
+        let manifest = read(&path);
         for key in [
             "description",
             "license",
@@ -58,11 +59,14 @@ fn published_packages_say_what_a_registry_asks() {
             assert!(is_given, "{path} has no `{key}`");
         }
     }
-    let manifest = read("runtime/Cargo.toml");
-    let section = between(&manifest, "[package.metadata.docs.rs]", "\n\n");
-    assert_eq!(section.len(), 1);
-    assert!(section[0].contains("all-features = true") && section[0].contains("docsrs"));
-    assert!(read("runtime/src/lib.rs").contains("#![cfg_attr(docsrs, feature(doc_cfg))]"));
+    for folder in ["core", "runtime"] {
+        let manifest = read(&format!("{folder}/Cargo.toml"));
+        let section = between(&manifest, "[package.metadata.docs.rs]", "\n\n");
+        assert_eq!(section.len(), 1);
+        assert!(section[0].contains("all-features = true") && section[0].contains("docsrs"));
+        let library = read(&format!("{folder}/src/lib.rs"));
+        assert!(library.contains("#![cfg_attr(docsrs, feature(doc_cfg))]"));
+    }
 }
 
 /// The file of the advisories that the frozen client of Azure tables carries.

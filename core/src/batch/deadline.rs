@@ -41,16 +41,19 @@ impl Deadline {
     }
 
     /// Returns the deadline, or one that ends at `end` of the timers' clock if that is earlier.
+    #[doc(hidden)]
     pub fn capped_at(self, end: Instant) -> Self {
         Self { until: self.until.min(end), ..self }
     }
 
     /// Returns the end of the deadline by the timers' clock.
+    #[doc(hidden)]
     pub fn end_instant(&self) -> Instant {
         self.until
     }
 
     /// Returns a deadline that passes when the first of the two passes, or `None` if both are `None`.
+    #[doc(hidden)]
     pub fn earlier_of(one: Option<&Self>, other: Option<&Self>) -> Option<Self> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other).cloned() };
         // Each end for itself: after a suspension, the deadline that ends first by the timers' clock may end

@@ -198,6 +198,7 @@ impl Batch {
 
     /// Returns the operations for a store that keeps them longer than the request, without copying
     /// them.
+    #[doc(hidden)]
     pub fn operations_arc(&self) -> Arc<Vec<Operation>> {
         self.operations.clone()
     }
@@ -238,6 +239,7 @@ impl Written {
     }
 
     /// Returns the answer to a write of one operation.
+    #[doc(hidden)]
     pub fn of_single_operation(mut written: Vec<Self>) -> Result<Self> {
         written
             .pop()
@@ -245,6 +247,7 @@ impl Written {
     }
 
     /// Returns the written row with its new ETag. The row has no Timestamp until it is read again.
+    #[doc(hidden)]
     pub fn row_with_written_etag(&self, row: Row) -> Row {
         match &self.etag {
             Some(etag) => row.with_etag(etag.clone()),

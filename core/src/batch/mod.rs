@@ -6,5 +6,4 @@ mod entity_group;
 
 pub use deadline::Deadline;
 pub use entity_group::{Batch, Written};
-pub(crate) use operation::is_unreserved_url_byte;
 pub use operation::{Condition, Operation, Verb};

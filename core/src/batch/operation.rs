@@ -24,6 +24,7 @@ pub enum Verb {
 
 impl Verb {
     /// Returns whether the verb may create a row.
+    #[doc(hidden)]
     pub const fn may_insert_row(self) -> bool {
         match self {
             Self::Insert | Self::InsertOrReplace | Self::InsertOrMerge => true,
@@ -49,6 +50,7 @@ impl Condition {
     ///
     /// `is_precondition_failed` if the row has no ETag. After a lost answer another writer may have
     /// changed the row since, and a write without a condition would overwrite that change.
+    #[doc(hidden)]
     pub fn unchanged(row: &Row) -> Result<Self> {
         row.etag().map(Self::Match).ok_or_else(|| {
             let message = "the entity's ETag is unknown because the answer to its last write was lost; read the \
@@ -59,6 +61,7 @@ impl Condition {
     }
 
     /// Returns the condition on the ETag that was read; `Any` if none is known.
+    #[doc(hidden)]
     pub fn for_etag(etag: Option<ETag>) -> Self {
         etag.map_or(Self::Any, Self::Match)
     }
@@ -111,6 +114,7 @@ impl Operation {
 
     /// Returns a copy of the operation that writes `row` in place of its own row.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_row(&self, row: Row) -> Self {
         Self { verb: self.verb, row, condition: self.condition.clone() }
     }

@@ -38,9 +38,7 @@ pub fn readable_json_text<T: Serialize + DeserializeOwned>(
 /// # Errors
 ///
 /// Fails if the property is missing or not a String, or if its JSON does not fit the field's type.
-pub fn json_from_edm<T: DeserializeOwned>(
-    value: Option<ValueRef<'_>>,
-) -> Result<T, InvalidValue> {
+pub fn json_from_edm<T: DeserializeOwned>(value: Option<ValueRef<'_>>) -> Result<T, InvalidValue> {
     match value {
         Some(ValueRef::String(text)) => serde_json::from_str(text)
             .map_err(|error| InvalidValue::new(format!("expected the field as JSON: {error}"))),

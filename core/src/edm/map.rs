@@ -141,12 +141,14 @@ impl InvalidValue {
     }
 
     /// Returns the side on which the value lies outside the range, or `None` if the error has another cause.
+    #[doc(hidden)]
     pub const fn out_of_range_side(&self) -> Option<OutOfRangeSide> {
         self.side
     }
 
     /// Returns the refused value if a key can hold it but no property can, such as a time before 1601. Returns
     /// `None` for any other error.
+    #[doc(hidden)]
     pub const fn contained_key_only_value(&self) -> Option<KeyOnlyValue> {
         self.beyond
     }

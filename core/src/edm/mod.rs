@@ -18,7 +18,6 @@ mod with_jiff;
 mod with_decimal;
 
 pub use bag::{Bag, PropertyBag};
-pub(crate) use json::{json_from_edm, json_text, readable_json_text};
 pub use map::{EdmCow, EdmValue, InvalidValue};
 pub use out_of_range::{KeyOnlyValue, OutOfRangeSide};
 pub use property::{Input, Property};

@@ -29,6 +29,7 @@ const FIRST_DAY: i64 = 1_721_426;
 
 impl Ticks {
     /// Ticks in one second.
+    #[doc(hidden)]
     pub const PER_SECOND: i64 = 10_000_000;
     /// 0001-01-01T00:00:00Z, the earliest time.
     pub const MIN: Self = Self(0);
@@ -56,6 +57,7 @@ impl Ticks {
     }
 
     /// Returns the time as text in whole seconds, such as `2024-01-31T12:00:00Z`. A fraction is cut off.
+    #[doc(hidden)]
     pub fn to_text_in_seconds(self) -> String {
         let text = self.to_string();
         match text.split_once('.') {

@@ -159,6 +159,7 @@ impl Value {
 
     /// Returns whether two values are stored alike. Doubles are compared by their bits, because `==` takes -0.0
     /// for 0.0 and a NaN for unequal to itself.
+    #[doc(hidden)]
     pub fn is_stored_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Double(one), Self::Double(other)) => one.to_bits() == other.to_bits(),

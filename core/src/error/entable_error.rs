@@ -109,18 +109,21 @@ impl Error {
     }
 
     /// Adds that the key store withheld the key, as for a missing permission: the key may still exist.
+    #[doc(hidden)]
     pub fn with_key_withheld(mut self) -> Self {
         self.0.is_key_withheld = true;
         self
     }
 
     /// Creates the `Rejected` of the user's own code, which did not accept `what` for that reason.
+    #[doc(hidden)]
     pub fn rejected_by_user_code(what: &str, reason: BoxError) -> Self {
         let message = format!("{what} was not accepted: {reason}");
         Self::new(ErrorKind::Rejected, message).with_source(reason)
     }
 
     /// Creates the `Conflict` that refuses a change of an entity while a move transfers it to other keys.
+    #[doc(hidden)]
     pub fn moving_entity(partition_key: &str, row_key: &str) -> Self {
         let message =
             "the entity is moving between partitions or tables; wait until the move completes";
@@ -131,6 +134,7 @@ impl Error {
 
     /// Creates the error for a key of a unique index that another entity holds. Its service code is
     /// `EntityAlreadyExists`, wherever the index is and whichever request found the conflict.
+    #[doc(hidden)]
     pub fn unique_violation(index: &str, message: impl Into<String>) -> Self {
         let error = Self::new(ErrorKind::UniqueViolation, message).with_index(index);
         error.with_code(ServiceCode::EntityAlreadyExists)
@@ -178,6 +182,7 @@ impl Error {
     }
 
     /// Names table and keys of the row, unless the error already names them.
+    #[doc(hidden)]
     pub fn at_row(self, at: RowAt<'_>) -> Self {
         self.in_table(at.table.as_str()).at_keys(at.partition_key, at.row_key)
     }
@@ -277,18 +282,21 @@ impl Error {
     }
 
     /// Removes the position of the failed operation, for a verb that has only one operation.
+    #[doc(hidden)]
     pub fn without_operation(mut self) -> Self {
         self.0.failed_index = None;
         self
     }
 
     /// Puts text before the message.
+    #[doc(hidden)]
     pub fn with_message_prefix(mut self, prefix: &str) -> Self {
         self.0.message.insert_str(0, prefix);
         self
     }
 
     /// Puts text behind the message.
+    #[doc(hidden)]
     pub fn with_message_suffix(mut self, suffix: &str) -> Self {
         self.0.message.push_str(suffix);
         self
@@ -416,6 +424,7 @@ impl Error {
     }
 
     /// Returns whether the error was made with [`with_key_withheld`](Self::with_key_withheld).
+    #[doc(hidden)]
     pub fn is_key_withheld(&self) -> bool {
         self.0.is_key_withheld
     }

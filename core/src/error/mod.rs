@@ -10,8 +10,6 @@ pub(crate) mod facts;
 mod verdict;
 
 pub use entable_error::{BoxError, Error, Result};
-pub(crate) use facts::RetryChance;
 pub use kind::{ErrorKind, Seen};
-pub(crate) use printable::is_printable;
 pub use seal::SealFault;
 pub use service::ServiceCode;

@@ -9,6 +9,7 @@ use super::{
 
 impl Error {
     /// Returns whether the failed request was certainly not carried out and never will be.
+    #[doc(hidden)]
     pub fn is_certainly_not_executed(&self) -> bool {
         self.kind().facts().certainty == Certainty::NotExecuted
     }
@@ -16,6 +17,7 @@ impl Error {
     /// Returns whether it is unknown if a write was carried out: its answer was lost, or the backend failed. To
     /// learn this, the caller has to send the write again or read its row. Throttling is an answer: the
     /// service throttles before it does any work.
+    #[doc(hidden)]
     pub fn is_answer_lost(&self) -> bool {
         self.kind().facts().certainty == Certainty::AnswerLost
     }
@@ -23,6 +25,7 @@ impl Error {
     /// Returns the chance that the request succeeds when it is sent again unchanged. Workers use it to
     /// decide whether a failure counts towards the poison table, or the work is tried again later
     /// without a limit.
+    #[doc(hidden)]
     pub fn retry_chance(&self) -> RetryChance {
         if self.is_refused_by_move() || self.is_table_being_deleted() {
             return RetryChance::PassesAlone;
@@ -32,18 +35,21 @@ impl Error {
 
     /// Returns whether another writer changed, created or deleted the row first. A missing table is
     /// no lost race.
+    #[doc(hidden)]
     pub fn lost_race(&self) -> bool {
         self.lost_race_or_table() && !self.is_table_missing() && !self.is_table_being_deleted()
     }
 
     /// Returns whether another writer changed, created or deleted the row, or deleted the table,
     /// first. A repair asks this: its finding is outdated either way.
+    #[doc(hidden)]
     pub fn lost_race_or_table(&self) -> bool {
         self.kind().facts().is_lost_race
     }
 
     /// Returns whether the error means that the target of a move refuses the entity permanently. The caller
     /// then checks whether an earlier attempt already inserted the entity, and ends the move if not.
+    #[doc(hidden)]
     pub fn ends_move(&self) -> bool {
         self.kind().facts().fault.contains(Fault::TARGET)
     }
@@ -51,61 +57,72 @@ impl Error {
     /// Returns whether one entity cannot be read: a row of it cannot be decrypted or read as its type, is
     /// damaged, or lacks another part of the entity. A query returns the error at the entity's place, and
     /// goes on with the others.
+    #[doc(hidden)]
     pub fn concerns_one_item(&self) -> bool {
         self.concerns_one_row() || self.is_corrupt()
     }
 
     /// Returns whether a stored row cannot be decrypted or read as its type. A job over many rows
     /// reports the row and goes on with the others.
+    #[doc(hidden)]
     pub fn concerns_one_row(&self) -> bool {
         self.kind().facts().fault.contains(Fault::ROW)
     }
 
     /// Returns whether one entity cannot be rewritten because of its row, its blobs or another entity. A job
     /// over many entities reports such an entity and continues with the next.
+    #[doc(hidden)]
     pub fn concerns_one_entity(&self) -> bool {
         self.kind().facts().fault.contains(Fault::ENTITY) && !self.is_table_being_deleted()
     }
 
     /// Returns whether the store refuses one row of a transaction, and would take the others. A store
     /// without the table would take none.
+    #[doc(hidden)]
     pub fn refuses_one_row(&self) -> bool {
         let is_about_table = self.is_table_missing() || self.is_table_being_deleted();
         self.kind().facts().fault.contains(Fault::OPERATION) && !is_about_table
     }
 
     /// Returns whether an insert failed because a row with its keys already exists.
+    #[doc(hidden)]
     pub fn row_exists(&self) -> bool {
         self.is_conflict() && !self.is_table_being_deleted()
     }
 
     /// Returns whether the request failed because its row does not exist, while its table does.
+    #[doc(hidden)]
     pub fn is_row_missing(&self) -> bool {
         self.is_not_found() && self.service_code() == Some(&ServiceCode::ResourceNotFound)
     }
 
     /// Returns whether the row is no longer in the version that was read: another writer changed or
     /// deleted it.
+    #[doc(hidden)]
     pub fn is_superseded(&self) -> bool {
         self.is_precondition_failed() || self.is_row_missing()
     }
 
     /// Returns whether the request failed because its table does not exist.
+    #[doc(hidden)]
     pub fn is_table_missing(&self) -> bool {
         self.is_not_found() && self.service_code() == Some(&ServiceCode::TableNotFound)
     }
 
     /// Returns whether a table was not created because it already exists.
+    #[doc(hidden)]
     pub fn table_exists(&self) -> bool {
         self.is_conflict() && self.service_code() == Some(&ServiceCode::TableAlreadyExists)
     }
 
     /// Returns whether the service is still deleting the table, which takes it some 40 seconds.
+    #[doc(hidden)]
     pub fn is_table_being_deleted(&self) -> bool {
         self.is_conflict() && self.service_code() == Some(&ServiceCode::TableBeingDeleted)
     }
 
     /// Returns whether the write was refused because the entity takes part in a move.
+    #[doc(hidden)]
     pub fn is_refused_by_move(&self) -> bool {
         self.is_conflict() && self.has_moving_mark()
     }

@@ -57,6 +57,7 @@ impl Comparison {
 
     /// Returns whether `value <comparison> literal` is true for every value that a property can
     /// hold, if the literal is out of their range: below or above it, as `side` says.
+    #[doc(hidden)]
     pub const fn holds_for_out_of_range(self, side: OutOfRangeSide) -> bool {
         match (self, side) {
             (Self::Ne, _)
@@ -140,11 +141,13 @@ pub struct BlindValue(Value);
 
 impl BlindValue {
     /// Wraps a value that becomes a blind token.
+    #[doc(hidden)]
     pub fn new(value: Value) -> Self {
         Self(value)
     }
 
     /// Returns the value in plain text.
+    #[doc(hidden)]
     pub fn plain_value(&self) -> &Value {
         &self.0
     }
@@ -308,6 +311,7 @@ impl Filter {
     /// Returns the condition for the comparison of a property with `value`, which a key can hold and no
     /// property: a number above the largest Int64, or a time before 1601. `value` lies above or below all
     /// that the property can hold, so the condition selects either no row or every row that has the property.
+    #[doc(hidden)]
     pub fn resolve_key_only_comparison(
         property: &str,
         comparison: Comparison,

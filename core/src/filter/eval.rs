@@ -40,6 +40,7 @@ impl Filter {
     /// # Errors
     ///
     /// Fails like [`matches`](Self::matches).
+    #[doc(hidden)]
     pub fn matches_bytes(&self, row: RowBytes<'_>) -> Result<bool> {
         let matched = self.matches_within(row, Self::NESTING);
         // The evaluation stops at the first part that is too deep. Another part may be deeper.

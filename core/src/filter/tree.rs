@@ -30,7 +30,7 @@ impl Filter {
     /// Calls `visit` with the property of every condition, and with the literal that the property is compared with. The
     /// literal is `None` for a condition without one.
     #[doc(hidden)]
-    pub fn visit_properties(&self, mut visit: impl FnMut(&str, Option<&Value>)) {
+    pub fn visit_operands(&self, mut visit: impl FnMut(&str, Option<&Value>)) {
         self.visit_nodes(|filter| match filter {
             Self::Property(property)
             | Self::Blind { property, .. }

@@ -29,7 +29,6 @@ pub use date::{
     DatePart, Resolution, date_width, decode_date, decode_period, encode_date,
     encode_ticks_in_form, resolution_of,
 };
-pub(crate) use draft::KeyDraft;
 pub use escape::{escape, unescape};
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
 pub(crate) use hash::{fnv1a, stable_hash};
@@ -38,12 +37,10 @@ pub use order::{decode_sort_key, encode_sort_key};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
 pub(crate) use successor::text_successor;
-pub(crate) use template::table_given_primary_table;
 pub use template::{
     DecodeText, EncodeValue, FamilyKind, Form, LeftOutStruct, PartCodec, RowFamily, Segment,
     Template, TemplatePart,
 };
 pub use text::lower;
-pub(crate) use token::{TOKEN_PLACEHOLDER, equals_with_tokens};
 pub use token::{TOKEN_WIDTH, push_token_placeholder};
 pub use write::KeyWriter;

@@ -82,6 +82,7 @@ impl TemplatePart {
 
     /// Returns whether the part writes the period that contains the time in `field`, rather than the time itself. Such
     /// parts sort in the order of the times.
+    #[doc(hidden)]
     pub fn is_period_of(&self, field: &str) -> bool {
         self.field == field && !self.is_exact && matches!(self.form, Form::Date(_))
     }
@@ -185,12 +186,14 @@ pub fn table_given_primary_table<'t>(
 
 impl RowFamily {
     /// Returns the table that holds the row family's rows if their primaries are in `primary_table`.
+    #[doc(hidden)]
     pub fn table_given_primary_table<'t>(&self, primary_table: &'t str) -> Cow<'t, str> {
         table_given_primary_table(self.table, primary_table)
     }
 
     /// Returns whether the row family has dated tables of its own: one for each dated table of the
     /// primaries.
+    #[doc(hidden)]
     pub fn has_dated_tables(&self) -> bool {
         self.table.is_some_and(|table| table.contains('{'))
     }
@@ -265,6 +268,7 @@ impl RowFamily {
 
     /// Returns whether the row family's rows lack the property, both as a property and in their
     /// keys.
+    #[doc(hidden)]
     pub fn leaves_out(&self, property: &str) -> bool {
         // Names of other fields may begin with the struct's prefix too.
         let is_in_struct = |left_out: &LeftOutStruct| {
@@ -275,6 +279,7 @@ impl RowFamily {
 
     /// Finds the part of the row family's keys that restores `field`, with its text in the given
     /// keys. Returns `None` if no part restores it.
+    #[doc(hidden)]
     pub fn part_restoring<'k>(
         &'static self,
         field: &str,
@@ -342,11 +347,13 @@ impl Template {
     }
 
     /// Returns whether part number `part` ends the key.
+    #[doc(hidden)]
     pub fn is_last_segment(&self, part: usize) -> bool {
         self.segment_index(part).is_some_and(|at| at + 1 == self.segments.len())
     }
 
     /// Returns the character that ends part number `part`: the first of the literal after it.
+    #[doc(hidden)]
     pub fn terminator_char_of_part(&self, part: usize) -> Option<char> {
         self.segment_index(part).and_then(|at| self.terminator_char_of_segment(at))
     }
@@ -362,6 +369,7 @@ impl Template {
     }
 
     /// Returns the start of a key, up to the part that follows those with the texts `before`.
+    #[doc(hidden)]
     pub fn key_prefix_before(&self, before: &[String]) -> String {
         match before.split_last() {
             Some((last, before)) => self.key_prefix_through(before, last),
@@ -371,6 +379,7 @@ impl Template {
 
     /// Returns the start of a key, from the texts of its first parts: `before`, and `text` as the
     /// last one. Ends with the literal that follows the last one, if there is one.
+    #[doc(hidden)]
     pub fn key_prefix_through(&self, before: &[String], text: &str) -> String {
         let mut texts = before.iter().map(String::as_str).chain([text]);
         let mut key = String::new();

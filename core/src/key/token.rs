@@ -52,11 +52,13 @@ pub fn equals_with_tokens(key: &str, expected: &str) -> bool {
 
 impl Template {
     /// Iterates over the fields whose blind tokens are part of the template's keys, in template order.
+    #[doc(hidden)]
     pub fn token_fields(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.parts().filter(|part| part.form == Form::Hmac).map(|part| part.field)
     }
 
     /// Returns whether the template's keys hold blind tokens.
+    #[doc(hidden)]
     pub const fn has_tokens(&self) -> bool {
         let mut rest = self.segments;
         while let [segment, after @ ..] = rest {
@@ -70,10 +72,8 @@ impl Template {
 
     /// Finds the blind tokens in a key, each with its field. Returns `None` if the template cannot
     /// have written the key.
-    pub fn find_blind_tokens<'k>(
-        &self,
-        key: &'k str,
-    ) -> Option<Vec<(&'static str, &'k str)>> {
+    #[doc(hidden)]
+    pub fn find_blind_tokens<'k>(&self, key: &'k str) -> Option<Vec<(&'static str, &'k str)>> {
         let texts = self.part_texts(key)?;
         let parts = self.parts().zip(texts);
         Some(
@@ -86,6 +86,7 @@ impl Template {
 
     /// Replaces each placeholder in `key` by `token(field)`, and leaves it where `token` returns
     /// `None`. Returns `None` if the template cannot have written the key.
+    #[doc(hidden)]
     pub fn replace_placeholders<'t>(
         &self,
         key: &str,

@@ -55,6 +55,7 @@ impl Template {
     /// # Errors
     ///
     /// Fails if the template cannot have written the key.
+    #[doc(hidden)]
     pub fn part_text<'k>(
         &self,
         key: &'k str,
@@ -85,6 +86,7 @@ impl Template {
     ///
     /// Fails if the template cannot have written the key.
     #[inline]
+    #[doc(hidden)]
     pub fn each_part_text<'k>(
         &self,
         key: &'k str,
@@ -109,10 +111,7 @@ impl Template {
     /// neither fits.
     // `~` is the only character that other programs leave unescaped and we never do: the service refuses forbidden
     // characters, and a terminator ends the part.
-    #[cfg_attr(
-        not(feature = "legacy-encryption"),
-        allow(dead_code, reason = "used by the migration")
-    )]
+    #[doc(hidden)]
     pub fn template_spelling_of_key<'k>(&self, key: &'k str) -> Option<Cow<'k, str>> {
         if self.matches(key) {
             return Some(Cow::Borrowed(key));

@@ -12,6 +12,7 @@ use crate::{
 
 impl Row {
     /// Returns a row without keys and properties, which stands for a value that no row can hold.
+    #[doc(hidden)]
     pub fn without_keys() -> Self {
         Self::from_unchecked(RowBuilder::new("", "").bytes.into())
     }
@@ -75,11 +76,13 @@ impl RowBuilder {
     }
 
     /// Appends the bytes of properties from another row, without a check of their format or names.
+    #[doc(hidden)]
     pub fn put_encoded_properties(&mut self, properties: &[u8]) {
         self.bytes.extend_from_slice(properties);
     }
 
     /// Reserves exactly this many bytes for properties. The row is then allocated once.
+    #[doc(hidden)]
     pub fn reserve_bytes(&mut self, bytes: usize) {
         self.bytes.reserve_exact(bytes);
     }

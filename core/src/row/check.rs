@@ -103,7 +103,6 @@ impl RowBytes<'_> {
     /// # Errors
     ///
     /// `is_corrupt` for a property that is given twice, and for a damaged row.
-    #[cfg_attr(not(feature = "embedded"), allow(dead_code, reason = "rows of a file are checked"))]
     pub fn check_distinct_names(self) -> Result<()> {
         let mut properties = self.properties();
         let (mut seen, mut count) = (0_u128, 0);

@@ -72,6 +72,7 @@ impl Row {
     }
 
     /// Copies borrowed bytes into a row that owns its bytes.
+    #[doc(hidden)]
     pub fn from_row_bytes(bytes: RowBytes<'_>) -> Self {
         Self::from_unchecked(Bytes::copy_from_slice(bytes.as_slice()))
     }
@@ -82,6 +83,7 @@ impl Row {
     /// # Errors
     ///
     /// `is_corrupt` for a damaged row. Values are not checked.
+    #[doc(hidden)]
     pub fn from_selected_properties(bytes: RowBytes<'_>, names: &[String]) -> Result<Self> {
         let header = bytes.header_bytes();
         // Keys and Timestamp are in the header.
@@ -112,11 +114,13 @@ impl Row {
 
     /// Returns PartitionKey and RowKey as bytes.
     #[inline]
+    #[doc(hidden)]
     pub fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         self.bytes().key_bytes()
     }
 
     /// Encodes the row's keys as bytes that sort in the service's order.
+    #[doc(hidden)]
     pub fn sort_key(&self) -> Vec<u8> {
         let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
         sort_key_from_key_bytes(partition_key, row_key)
@@ -157,6 +161,7 @@ impl Row {
     }
 
     /// Returns where the row was read.
+    #[doc(hidden)]
     pub fn location_read_from(&self) -> Location {
         self.etag.as_ref().map(ETag::location_read_from).unwrap_or_default()
     }
@@ -180,6 +185,7 @@ impl Row {
     }
 
     /// Copies the row under other keys, without Timestamp and ETag.
+    #[doc(hidden)]
     pub fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
         let mut row = RowBuilder::new(partition_key, row_key);
         row.put_encoded_properties(self.bytes().property_bytes());
@@ -190,6 +196,7 @@ impl Row {
     /// is added.
     ///
     /// The copy has neither Timestamp nor ETag.
+    #[doc(hidden)]
     pub fn with_values(&self, values: &[(&str, Value)]) -> Result<Self> {
         let (partition_key, row_key) = self.keys();
         let mut row = RowBuilder::new(partition_key, row_key);
@@ -211,10 +218,8 @@ impl Row {
     /// Marks are kept in memory only: a write of the row encrypts the marked properties, even if nothing
     /// declares them encrypted.
     #[must_use]
-    pub fn with_encrypted_names(
-        mut self,
-        names: impl IntoIterator<Item = Box<str>>,
-    ) -> Self {
+    #[doc(hidden)]
+    pub fn with_encrypted_names(mut self, names: impl IntoIterator<Item = Box<str>>) -> Self {
         let names: Vec<Box<str>> = names.into_iter().collect();
         self.encrypted = if names.is_empty() { None } else { Some(names.into()) };
         self
@@ -223,6 +228,7 @@ impl Row {
     /// Copies the marks of encrypted properties from `before`, the row that this one replaces or is made
     /// from. Keeps the marks of this row if it has any.
     #[must_use]
+    #[doc(hidden)]
     pub fn inherit_encrypted_names_of(mut self, before: &Self) -> Self {
         if self.encrypted.is_none() {
             self.encrypted.clone_from(&before.encrypted);
@@ -231,16 +237,19 @@ impl Row {
     }
 
     /// Returns the names of the properties that are marked as stored encrypted.
+    #[doc(hidden)]
     pub fn encrypted_names(&self) -> &[Box<str>] {
         self.encrypted.as_deref().unwrap_or_default()
     }
 
     /// Returns whether the property is marked as stored encrypted.
+    #[doc(hidden)]
     pub fn has_encrypted_name(&self, name: &str) -> bool {
         self.encrypted_names().iter().any(|known| **known == *name)
     }
 
     /// Copies the row without Timestamp and ETag, as if it was not written yet.
+    #[doc(hidden)]
     pub fn without_timestamp_and_etag(self) -> Self {
         Self { etag: None, ..self.with_timestamp(Ticks::default()) }
     }
@@ -252,6 +261,7 @@ impl Row {
 
     /// Returns whether two rows have equal keys and properties. Timestamps, ETags, operation ids and
     /// the order of properties may differ, since a service can return properties in another order.
+    #[doc(hidden)]
     pub fn has_same_content(&self, other: &Self) -> bool {
         self.content_bytes() == other.content_bytes()
             || self.key_bytes() == other.key_bytes()
@@ -260,6 +270,7 @@ impl Row {
 
     /// Returns the properties sorted by name, without the id of the request that wrote the row. Stops at the
     /// first damaged property without an error.
+    #[doc(hidden)]
     pub fn sorted_properties(&self) -> Vec<RawProperty<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::with_capacity(16);
@@ -289,6 +300,7 @@ impl Row {
     /// Returns the byte offset in this row that a reader of its properties has reached, for
     /// [`properties_from`](Self::properties_from).
     #[inline]
+    #[doc(hidden)]
     pub fn byte_offset_of_reader(&self, properties: &PropertyReader<'_>) -> u32 {
         u32::try_from(self.bytes.len() - properties.bytes_left()).unwrap_or_default()
     }

@@ -57,11 +57,13 @@ impl ETag {
     }
 
     /// Returns where the row with this ETag was read.
+    #[doc(hidden)]
     pub const fn location_read_from(&self) -> Location {
         self.location
     }
 
     /// Sets where the row with this ETag was read. Whatever copies a row's ETag keeps it.
+    #[doc(hidden)]
     pub fn with_location_read_from(self, location: Location) -> Self {
         Self { location, ..self }
     }

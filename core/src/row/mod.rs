@@ -11,7 +11,6 @@ pub(crate) mod json;
 pub use build::RowBuilder;
 pub(crate) use check::json_text_length;
 pub use compact_row::Row;
-pub(crate) use compact_row::property_name_from_utf8;
 pub use etag::{ETag, Location};
 pub use read::PropertyReader;
 pub(crate) use read::corrupt_row_error;

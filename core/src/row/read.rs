@@ -46,6 +46,7 @@ impl<'a> PropertyReader<'a> {
 
     /// Reads the next property without decoding its value, or returns `None` at the end.
     #[inline]
+    #[doc(hidden)]
     pub fn next_undecoded(&mut self) -> Result<Option<RawProperty<'a>>> {
         Ok(self.next_property()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
@@ -53,6 +54,7 @@ impl<'a> PropertyReader<'a> {
     /// Reads the name of the next property and all bytes that encode the property, or returns `None`
     /// at the end. Its value is not checked.
     #[inline]
+    #[doc(hidden)]
     pub fn next_encoded(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>> {
         let bytes = self.rest;
         let Some(slot) = self.next_property()? else { return Ok(None) };

@@ -12,13 +12,10 @@ mod simulated_account;
 pub(crate) mod verb_counts;
 
 pub use adaptive_rate::AdaptiveRate;
-pub(crate) use adaptive_rate::SharedWindow;
 pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
 pub use observe::Observe;
-pub(crate) use observe::{error_code_or_kind, record_count_in_span, record_failure_in_span};
+pub(crate) use observe::record_count_in_span;
 pub use read_only::ReadOnly;
 pub use recorder::{Recorder, Request};
-pub(super) use retry::is_read_worth_repeating;
 pub use retry::{Retry, RetryPolicy};
 pub use simulated_account::{AccountFigures, SimulatedAccount};
-pub(crate) use verb_counts::{VerbCounts, count_request};

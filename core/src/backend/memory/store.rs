@@ -107,26 +107,22 @@ impl Memory {
     /// ```
     /// use std::sync::Arc;
     /// use entable_core::{
-    ///     Batch, BoxError, Operation, Row, SteppedClock, Ticks,
-    ///     backend::{Backend, Memory, TableRequest},
+    ///     Batch, Error, Operation, Row, SteppedClock, Ticks,
+    ///     backend::{Backend, Memory, ReadRequest, TableRequest},
     /// };
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// let clock = Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH));
     /// let store = Memory::with_clock(clock);
     /// store.tables(TableRequest::Create("Staff")).await?;
-    /// let row = Row::builder("Sales", "empid_000223").build()?;
-    /// store.apply(&Batch::new("Staff", vec![Operation::insert(row)])?).await?;
-    /// let request = entable_core::backend::ReadRequest {
-    ///     table: "Staff",
-    ///     partition_key: "Sales",
-    ///     row_key: "empid_000223",
-    ///     select: None,
-    /// };
+    /// let row = Row::build("Sales", "empid_000223").finish()?;
+    /// store.apply(&Batch::single("Staff", Operation::insert(row))?).await?;
+    /// let (partition_key, row_key) = ("Sales", "empid_000223");
+    /// let request = ReadRequest { table: "Staff", partition_key, row_key, select: None };
     /// let read = store.read(request).await?;
     /// assert_eq!(read.and_then(|row| row.timestamp()), Some(Ticks::UNIX_EPOCH));
-    /// # Ok::<(), BoxError>(()) })?;
-    /// # Ok::<(), BoxError>(())
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Error>(())
     /// ```
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         let table_case = TableCase::Insensitive;

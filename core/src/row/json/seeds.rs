@@ -30,6 +30,7 @@ impl<'de> Visitor<'de> for &mut EntityMembers<'de> {
 }
 
 /// Deserializes the name of a member, borrowed if the answer contains it without escapes.
+#[derive(Debug)]
 pub struct NameSeed;
 
 impl<'de> DeserializeSeed<'de> for NameSeed {

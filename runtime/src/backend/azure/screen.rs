@@ -74,7 +74,7 @@ fn is_key_within((lower, upper): &(Bound<String>, Bound<String>), key: &str) -> 
 /// Returns whether the answer contains every property that the filter names.
 fn is_evaluable(filter: &Filter, select: Option<&[String]>) -> bool {
     let mut evaluable = true;
-    filter.visit_properties(|name, _| {
+    filter.visit_properties(&mut |name| {
         let is_selected = select.is_none_or(|names| names.iter().any(|known| known == name));
         evaluable &= is_selected || matches!(name, "PartitionKey" | "RowKey" | "Timestamp");
     });
@@ -86,7 +86,7 @@ fn is_evaluable(filter: &Filter, select: Option<&[String]>) -> bool {
 /// comparisons, or if the filter compares a Timestamp that the answer does not contain.
 fn is_open(filter: &Filter, row: &Row) -> Result<bool> {
     let mut open = Ok(false);
-    filter.visit_properties(|name, literal| {
+    filter.visit_operands(|name, literal| {
         let is_nan =
             |value: Option<ValueRef<'_>>| matches!(value, Some(ValueRef::Double(v)) if v.is_nan());
         match (name, row.get(name)) {

@@ -100,6 +100,7 @@ impl AdaptiveRate {
 
     /// Counts a load, which writes or reads many entities, among those that share the window. The load ends when the
     /// result is dropped.
+    #[doc(hidden)]
     pub fn begin_load(&self) -> SharedWindow {
         SharedWindow { load: Counted::new(&self.state, |state| &mut state.loads) }
     }

@@ -157,6 +157,7 @@ impl Retry {
 
     /// Makes a read request that is not part of the [`Backend`] trait, and repeats it while the policy
     /// allows.
+    #[doc(hidden)]
     pub async fn retry_non_backend_read<'a, T>(
         &self,
         request: impl Fn() -> BoxFuture<'a, Result<T>>,
@@ -167,6 +168,7 @@ impl Retry {
     /// Makes a write that is not part of the [`Backend`] trait and that sets a whole state. After
     /// "too busy" or a lost answer, calls `holds` to read whether the state is as requested. Does not
     /// repeat the write after a lost answer: it could undo the change of another writer in between.
+    #[doc(hidden)]
     pub async fn retry_non_backend_write<'a>(
         &self,
         request: impl Fn() -> BoxFuture<'a, Result<()>>,

@@ -194,6 +194,7 @@ impl SimulatedAccount {
 
     /// Answers a request that has no rows: it counts as `entities` entities, and once admitted as a page of
     /// `rows_of_page` rows.
+    #[doc(hidden)]
     pub async fn answer(
         &self,
         partition: Option<u64>,
@@ -208,6 +209,7 @@ impl SimulatedAccount {
     }
 
     /// Returns the mean time of an answer.
+    #[doc(hidden)]
     pub fn mean_latency(&self) -> Duration {
         self.account.lock().options.latency.mean()
     }

@@ -1,0 +1,162 @@
+//! What crosses the border of `entable-core` without being public: one module lists it, and it stays small.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use quote::ToTokens;
+use syn::{Attribute, ImplItem, Item, UseTree};
+
+use crate::workspace;
+
+/// The number of hidden items that other crates of the workspace use. It may fall: write the new number here.
+const MOST: usize = 190;
+
+const LIST: &str = "core/src/__runtime.rs";
+
+fn is_hidden(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.to_token_stream().to_string().replace(' ', "") == "#[doc(hidden)]"
+    })
+}
+
+/// Adds the hidden items of a file: methods and fields as `Type::name`, and other items by their names.
+fn add_hidden(items: Vec<Item>, into: &mut BTreeSet<String>) {
+    for item in items {
+        match item {
+            Item::Impl(item) => {
+                let of = item.self_ty.to_token_stream().to_string();
+                let of = of.split(' ').next().unwrap().to_owned();
+                for item in item.items {
+                    let (attributes, name) = match item {
+                        ImplItem::Fn(item) => (item.attrs, item.sig.ident),
+                        ImplItem::Const(item) => (item.attrs, item.ident),
+                        _ => continue,
+                    };
+                    add(&attributes, || format!("{of}::{name}"), into);
+                }
+            }
+            Item::Struct(item) => {
+                add(&item.attrs, || item.ident.to_string(), into);
+                for field in &item.fields {
+                    let Some(name) = &field.ident else { continue };
+                    add(&field.attrs, || format!("{}::{name}", item.ident), into);
+                }
+            }
+            Item::Enum(item) => {
+                add(&item.attrs, || item.ident.to_string(), into);
+                for variant in &item.variants {
+                    add(&variant.attrs, || format!("{}::{}", item.ident, variant.ident), into);
+                }
+            }
+            Item::Trait(item) => {
+                add(&item.attrs, || item.ident.to_string(), into);
+                for method in &item.items {
+                    let syn::TraitItem::Fn(method) = method else { continue };
+                    add(&method.attrs, || format!("{}::{}", item.ident, method.sig.ident), into);
+                }
+            }
+            Item::Fn(item) => add(&item.attrs, || item.sig.ident.to_string(), into),
+            Item::Const(item) => add(&item.attrs, || item.ident.to_string(), into),
+            Item::Type(item) => add(&item.attrs, || item.ident.to_string(), into),
+            _ => {}
+        }
+    }
+}
+
+fn add(attributes: &[Attribute], name: impl Fn() -> String, into: &mut BTreeSet<String>) {
+    if is_hidden(attributes) {
+        into.insert(name());
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|end| end == "rs"))
+        .collect()
+}
+
+/// Returns the hidden items of the sources.
+fn hidden() -> BTreeSet<String> {
+    let mut hidden = BTreeSet::new();
+    for path in files(&workspace().join("core/src")) {
+        add_hidden(syn::parse_file(&fs::read_to_string(path).unwrap()).unwrap().items, &mut hidden);
+    }
+    hidden
+}
+
+/// Returns what the documentation of the list names: `Type::name` of a line "- `Type`: `name`, ..", and each name of a
+/// line "- `name`, ..".
+fn listed(text: &str) -> BTreeSet<String> {
+    let mut listed = BTreeSet::new();
+    let mut of = String::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("//! ")) {
+        let rest = match line.strip_prefix("- ") {
+            Some(begin) => {
+                let (first, rest) = begin.split_once(": ").unwrap_or(("", begin));
+                of = first.trim_matches('`').to_owned();
+                rest
+            }
+            None if line.starts_with("  ") => line,
+            None => continue,
+        };
+        for name in rest.split('`').skip(1).step_by(2) {
+            listed.insert(if of.is_empty() { name.to_owned() } else { format!("{of}::{name}") });
+        }
+    }
+    listed
+}
+
+/// Returns the names that the modules of the list re-export.
+fn re_exported(items: &[Item]) -> Vec<String> {
+    let mut names = Vec::new();
+    for item in items {
+        match item {
+            Item::Use(item) => add_leaves(&item.tree, &mut names),
+            Item::Mod(item) => {
+                names.extend(re_exported(&item.content.as_ref().unwrap().1));
+            }
+            other => panic!("the list has more than re-exports: {}", other.to_token_stream()),
+        }
+    }
+    names
+}
+
+fn add_leaves(tree: &UseTree, into: &mut Vec<String>) {
+    match tree {
+        UseTree::Path(path) => add_leaves(&path.tree, into),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| add_leaves(tree, into)),
+        UseTree::Name(name) => into.push(name.ident.to_string()),
+        UseTree::Rename(_) | UseTree::Glob(_) => panic!("the list names each item"),
+    }
+}
+
+#[test]
+fn what_crosses_the_border_of_core_is_listed_and_little() {
+    let text = fs::read_to_string(workspace().join(LIST)).unwrap();
+    let (hidden, listed) = (hidden(), listed(&text));
+    let missing: Vec<_> = hidden.difference(&listed).collect();
+    assert!(missing.is_empty(), "hidden items that {LIST} does not list: {missing:?}");
+    let gone: Vec<_> = listed.difference(&hidden).collect();
+    assert!(gone.is_empty(), "{LIST} lists {gone:?}, which no source hides");
+    let re_exported = re_exported(&syn::parse_file(&text).unwrap().items);
+    assert!(re_exported.iter().any(|name| name == "RowAt"), "{re_exported:?}");
+    let count = hidden.len() + re_exported.len();
+    assert!(count <= MOST, "{count} hidden items cross the border of core, {MOST} may");
+}
+
+#[test]
+fn hidden_items_are_found_and_lists_are_read() {
+    let text = "struct A { #[doc(hidden)] pub b: u8, c: u8 } impl<T> D<T> { #[doc(hidden)] pub fn e() {} fn f() {} } \
+                #[doc(hidden)] pub fn g() {}";
+    let mut found = BTreeSet::new();
+    add_hidden(syn::parse_file(text).unwrap().items, &mut found);
+    let expected = BTreeSet::from(["A::b", "D::e", "g"].map(str::to_owned));
+    assert_eq!(found, expected);
+    assert_eq!(listed("//! `no` item\n//! - `A`: `b`\n//! - `D`: `e`\n//! - `g`"), expected);
+    assert_eq!(listed("//! - `A`: `x`,\n//!   `y`"), BTreeSet::from(["A::x".into(), "A::y".into()]));
+}
