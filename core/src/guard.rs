@@ -148,6 +148,10 @@ impl ActiveGuards {
 
     /// Returns the write of a remote row as it is, or without its condition where the simulation
     /// disables [`Guard::DestinationVersion`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the operation has keys that no row can have.
     pub fn keep_remote_condition_if_guarded(self, operation: Operation) -> Result<Operation> {
         if self.guard_holds(Guard::DestinationVersion) {
             return Ok(operation);
@@ -166,6 +170,10 @@ impl ActiveGuards {
     }
 
     /// Awaits `first`, then `then`; in the other order where the simulation disables the guard.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the future that failed. The later future is then not awaited.
     pub async fn await_in_guarded_order<A, B>(
         self,
         guard: Guard,

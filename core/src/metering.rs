@@ -171,7 +171,7 @@ impl Metering {
 
 /// Reports that a layer sends a request again. A layer belongs to no client, so it cannot ask whether
 /// the client reports figures: the retry is reported whenever the feature `metrics` is on.
-pub fn count_request_retry(table: &str) {
+pub(crate) fn count_request_retry(table: &str) {
     #[cfg(feature = "metrics")]
     metrics::counter!("entable.retries", "db.collection.name" => table.to_owned()).increment(1);
     #[cfg(not(feature = "metrics"))]
@@ -180,7 +180,7 @@ pub fn count_request_retry(table: &str) {
 
 /// Counts the decision about a write whose answer was lost, such as whether it was sent again. Does nothing
 /// without the feature `metrics`.
-pub fn count_lost_answer_decision(table: &str, decision: &'static str) {
+pub(crate) fn count_lost_answer_decision(table: &str, decision: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!(
         "entable.lost_answers",

@@ -158,5 +158,8 @@ fn hidden_items_are_found_and_lists_are_read() {
     let expected = BTreeSet::from(["A::b", "D::e", "g"].map(str::to_owned));
     assert_eq!(found, expected);
     assert_eq!(listed("//! `no` item\n//! - `A`: `b`\n//! - `D`: `e`\n//! - `g`"), expected);
-    assert_eq!(listed("//! - `A`: `x`,\n//!   `y`"), BTreeSet::from(["A::x".into(), "A::y".into()]));
+    assert_eq!(
+        listed("//! - `A`: `x`,\n//!   `y`"),
+        BTreeSet::from(["A::x".into(), "A::y".into()])
+    );
 }

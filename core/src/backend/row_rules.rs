@@ -86,6 +86,10 @@ pub fn written_answer(operation: &Operation, row: Option<&Row>) -> Written {
 }
 
 /// Refuses a batch without operations, which the service cannot answer.
+///
+/// # Errors
+///
+/// `InvalidInput` for an empty batch.
 pub fn check_not_empty(batch: &Batch) -> Result<()> {
     if batch.is_empty() {
         let message = "an entity group transaction needs at least one operation";
@@ -95,6 +99,10 @@ pub fn check_not_empty(batch: &Batch) -> Result<()> {
 }
 
 /// Refuses keys that no row can have.
+///
+/// # Errors
+///
+/// `is_invalid` or `is_too_large` with the table and the keys.
 pub fn check_read_keys(table: &str, partition_key: &str, row_key: &str) -> Result<()> {
     limits::check_key("PartitionKey", partition_key)
         .and_then(|()| limits::check_key("RowKey", row_key))
@@ -102,6 +110,10 @@ pub fn check_read_keys(table: &str, partition_key: &str, row_key: &str) -> Resul
 }
 
 /// Returns the row with only the selected properties. `None` selects all. Properties that the row lacks stay absent.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
 pub fn select_properties(row: &Row, select: Option<&[String]>) -> Result<Row> {
     match select {
         None => Ok(row.clone()),

@@ -244,7 +244,7 @@ fn check_value(value: ValueRef<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::{RowBuilder, json::JsonRow};
+    use crate::row::{RowBuilder, json::encode::JsonRow};
 
     /// Only a Double may take fewer bytes than it is counted with.
     #[test]

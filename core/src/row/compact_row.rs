@@ -398,6 +398,10 @@ pub(super) fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize
 }
 
 /// Returns a property's name as text.
+///
+/// # Errors
+///
+/// `is_corrupt` if the name is not UTF-8.
 pub fn property_name_from_utf8(name: &[u8]) -> Result<&str> {
     from_utf8(name).map_err(|_| corrupt_row_error("a property's name is not UTF-8"))
 }
