@@ -55,8 +55,8 @@ pub mod backend {
     pub mod layer {
         pub use crate::backend::layer::{
             adaptive_rate::SharedWindow,
-            observe::{error_code_or_kind, record_count_in_span, record_failure_in_span},
             retry::is_read_worth_repeating,
+            span_fields::{error_code_or_kind, record_count_in_span, record_failure_in_span},
             verb_counts::{VerbCounts, count_request},
         };
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use quote::ToTokens;
-use syn::{Attribute, ImplItem, Item, UseTree};
+use syn::{Attribute, ImplItem, Item, TraitItem, UseTree};
 
 use crate::workspace;
 
@@ -53,9 +53,13 @@ fn add_hidden(items: Vec<Item>, into: &mut BTreeSet<String>) {
             }
             Item::Trait(item) => {
                 add(&item.attrs, || item.ident.to_string(), into);
-                for method in &item.items {
-                    let syn::TraitItem::Fn(method) = method else { continue };
-                    add(&method.attrs, || format!("{}::{}", item.ident, method.sig.ident), into);
+                for inner in &item.items {
+                    let (attributes, name) = match inner {
+                        TraitItem::Fn(inner) => (&inner.attrs, &inner.sig.ident),
+                        TraitItem::Const(inner) => (&inner.attrs, &inner.ident),
+                        _ => continue,
+                    };
+                    add(attributes, || format!("{}::{name}", item.ident), into);
                 }
             }
             Item::Fn(item) => add(&item.attrs, || item.sig.ident.to_string(), into),

@@ -9,7 +9,9 @@ use std::{
 use crate::{CRATES, Source, sources, workspace};
 
 /// Files without public items, though some of their items are `pub`: types that no public module re-exports.
-const INTERNAL: [&str; 5] = [
+const INTERNAL: [&str; 7] = [
+    "core/src/backend/layer/span_fields.rs",
+    "core/src/backend/layer/verb_counts.rs",
     "runtime/src/__private/",
     "runtime/src/backend/azure/data_tables/sender.rs",
     "runtime/src/backend/embedded/",

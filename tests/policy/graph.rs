@@ -121,8 +121,8 @@ impl Crate {
         path: &[String],
         depth: usize,
     ) -> Option<(ModulePath, Option<String>)> {
-        // Imports may lead in a circle.
-        if depth > 32 {
+        // Imports may lead in a circle, and those of another crate of the library lead out of this one.
+        if depth > 32 || path.first()? == "entable_core" {
             return None;
         }
         let (mut current, mut rest) = match path.first()?.as_str() {

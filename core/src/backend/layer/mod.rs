@@ -3,18 +3,18 @@
 mod forward;
 pub(crate) mod adaptive_rate;
 mod fault_injector;
-pub(crate) mod observe;
+mod observe;
 mod partition;
 mod read_only;
 mod recorder;
 pub(crate) mod retry;
 mod simulated_account;
+pub(crate) mod span_fields;
 pub(crate) mod verb_counts;
 
 pub use adaptive_rate::AdaptiveRate;
 pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
 pub use observe::Observe;
-pub(crate) use observe::record_count_in_span;
 pub use read_only::ReadOnly;
 pub use recorder::{Recorder, Request};
 pub use retry::{Retry, RetryPolicy};

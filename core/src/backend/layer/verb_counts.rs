@@ -10,7 +10,7 @@ use std::{
 
 use tracing::Span;
 
-use super::record_count_in_span;
+use super::span_fields::record_count_in_span;
 use crate::metering;
 
 tokio::task_local! {
