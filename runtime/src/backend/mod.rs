@@ -7,7 +7,7 @@ mod embedded;
 
 #[cfg(feature = "azure-wire")]
 pub mod azure;
-/// Layers: backends that wrap a backend to retry, record, observe or throttle requests, or to inject faults.
+/// Layers: backends that wrap a backend to retry, record, observe, refuse or throttle requests, or to inject faults.
 pub mod layer {
     pub(crate) use entable_core::__runtime::backend::layer::*;
     pub use entable_core::backend::layer::*;

@@ -13,7 +13,7 @@ use crate::{
         },
     },
     batch::{Batch, Written},
-    error::{Error, Result},
+    error::Result,
     row::Row,
 };
 
