@@ -72,7 +72,7 @@ pub mod backend {
     pub mod scan_range {
         pub use crate::backend::scan_range::ScanRange;
     }
-    pub use crate::backend::port::{no_backups_error, no_snapshots_error};
+    pub use crate::backend::port::{no_backups_error, no_settings_error, no_snapshots_error};
 }
 pub mod batch {
     pub use crate::batch::operation::is_unreserved_url_byte;

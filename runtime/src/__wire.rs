@@ -1,6 +1,8 @@
 //! The forms of the protocol that `entable-server` shares with the client.
 
-pub use crate::wire::read_entity_body;
+pub use crate::wire::{
+    account_text_to_sign, escape_xml, read_entity_body, read_policies, table_text_to_sign,
+};
 use crate::{
     backend::azure::AccountKey,
     edm::Ticks,

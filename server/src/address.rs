@@ -2,6 +2,9 @@
 
 use crate::failure::Failure;
 
+/// What follows the account in addresses of its secondary.
+const SECONDARY: &str = "-secondary";
+
 /// The resource that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Resource {
@@ -15,7 +18,8 @@ pub(crate) enum Resource {
 
 /// Returns the resource of a raw path that begins with `/account`.
 pub(crate) fn resource_of(path: &str, account: &str) -> Result<Resource, Failure> {
-    let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(account));
+    let rest = below_account(path, account);
+    let rest = rest.map(|rest| rest.strip_prefix(SECONDARY).unwrap_or(rest));
     let rest = match rest {
         Some("" | "/") => return Ok(Resource::Account),
         Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
@@ -40,6 +44,15 @@ pub(crate) fn resource_of(path: &str, account: &str) -> Result<Resource, Failure
         (name, "") => table_name(name).map(Resource::Entities),
         (name, keys) => entity(table_name(name)?, keys),
     }
+}
+
+fn below_account<'a>(path: &'a str, account: &str) -> Option<&'a str> {
+    path.strip_prefix('/').and_then(|path| path.strip_prefix(account))
+}
+
+/// Returns whether a raw path names the account's secondary.
+pub(crate) fn is_secondary(path: &str, account: &str) -> bool {
+    below_account(path, account).is_some_and(|rest| rest.starts_with(SECONDARY))
 }
 
 fn table_name(name: &str) -> Result<String, Failure> {
@@ -140,6 +153,7 @@ mod tests {
         for path in [
             "/b/T",
             "/ab/T",
+            "/a-secondaryT",
             "T",
             "/a/T(PartitionKey='p')",
             "/a/T(PartitionKey='p',RowKey='r'",

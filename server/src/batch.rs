@@ -1,6 +1,5 @@
 //! Entity group transactions: reads the multipart body of `POST /$batch` and writes the multipart answer.
 
-use bytes::Bytes;
 use entable::{Batch, Operation, limits::BATCH_OPERATIONS};
 use uuid::Uuid;
 
@@ -24,12 +23,12 @@ pub(crate) async fn answer(service: &Service, request: &Request) -> Result<Answe
         return Err(Failure::new(501, "NotImplemented"));
     }
     let requests = parts_of(content, boundary_of(mime)?)?;
-    let requests = requests
-        .into_iter()
-        .map(|part| read_part(part, &request.base))
-        .collect::<Result<Vec<_>, _>>()?;
+    let requests =
+        requests.into_iter().map(|part| read_part(part, request)).collect::<Result<Vec<_>, _>>()?;
     let parts = match carry_out(service, &requests).await {
         Ok(answers) => answers,
+        // An operation that the request may not do refuses the whole request.
+        Err(failure) if failure.status == 403 => return Err(failure),
         Err(failure) => vec![failed_part(service, &failure, requests.len())],
     };
     Ok(multipart(&parts))
@@ -165,7 +164,7 @@ fn header_of<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Reads the request inside one part of a changeset.
-fn read_part(part: &str, base: &str) -> Result<Request, Failure> {
+fn read_part(part: &str, whole: &Request) -> Result<Request, Failure> {
     let (_, content) = split_head(part)?;
     // A request without body may end with its headers.
     let (head, body) = match split_head(content) {
@@ -187,9 +186,10 @@ fn read_part(part: &str, base: &str) -> Result<Request, Failure> {
     Ok(Request {
         method: method.to_owned(),
         path: path.to_owned(),
-        base: base.to_owned(),
+        base: whole.base.clone(),
         options: options_of(query)?,
         headers: headers.collect(),
-        body: Bytes::copy_from_slice(body.trim().as_bytes()),
+        body: whole.body.slice_ref(body.trim().as_bytes()),
+        grant: whole.grant.clone(),
     })
 }

@@ -49,6 +49,8 @@ pub(crate) async fn get(
     table: &str,
     (partition_key, row_key): (&str, &str),
 ) -> Result<Answer, Failure> {
+    request.grant.check_reading(table)?;
+    request.grant.check_row((partition_key, row_key))?;
     let (metadata, select) = (request.metadata()?, select_of(request));
     let select = select.as_deref();
     let row = service.backend.read(ReadRequest { table, partition_key, row_key, select }).await?;
@@ -66,9 +68,10 @@ pub(crate) async fn query(
     request: &Request,
     table: &str,
 ) -> Result<Answer, Failure> {
+    request.grant.check_reading(table)?;
     let (metadata, select, top) = (request.metadata()?, select_of(request), top_of(request)?);
     let filter = request.option("$filter").unwrap_or("");
-    let filter = Filter::parse(filter)?;
+    let filter = request.grant.narrow(Filter::parse(filter)?);
     let from = match request.option("NextPartitionKey") {
         None => None,
         Some(key) => Some(Continuation {
@@ -80,7 +83,7 @@ pub(crate) async fn query(
     let scan = ScanRequest { table, filter: &filter, select, top, from: from.as_ref() };
     let _turn = service.budget.turn_to_read().await;
     let page = service.backend.scan(scan).await?;
-    let next = page.next.clone();
+    let next = request.grant.within(page.next.clone());
     let shape = shape(service, request, table, metadata, select);
     let rows = page.into_rows()?;
     let mut room = service.budget.room();
@@ -114,11 +117,17 @@ fn read_token(token: &str) -> Result<String, Failure> {
     parsed().ok_or_else(|| Failure::new(400, "InvalidInput"))
 }
 
-/// Reads the operation that a writing request asks for.
+/// Reads the operation that a writing request asks for, if it may ask for it.
 pub(crate) fn operation(
     request: &Request,
     resource: &Resource,
 ) -> Result<(String, Operation), Failure> {
+    let (table, operation) = read_operation(request, resource)?;
+    request.grant.check_write(&table, &operation)?;
+    Ok((table, operation))
+}
+
+fn read_operation(request: &Request, resource: &Resource) -> Result<(String, Operation), Failure> {
     let condition = condition_of(request)?;
     match (request.verb()?, resource) {
         ("POST", Resource::Entities(table)) => {

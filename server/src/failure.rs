@@ -45,7 +45,7 @@ impl Failure {
 }
 
 /// Returns a time with seven digits of a fraction.
-fn service_time(now: Ticks) -> String {
+pub(crate) fn service_time(now: Ticks) -> String {
     let text = now.to_string();
     let text = text.trim_end_matches('Z');
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -104,6 +104,25 @@ fn text_of(code: &str) -> &'static str {
              including the signature."
         }
         "AuthorizationFailure" => "This request is not authorized to perform this operation.",
+        "AuthorizationPermissionMismatch" => {
+            "This request is not authorized to perform this operation using this permission."
+        }
+        "AuthorizationResourceTypeMismatch" => {
+            "This request is not authorized to perform this operation using this resource type."
+        }
+        "AuthorizationServiceMismatch" => {
+            "This request is not authorized to perform this operation using this service."
+        }
+        "AuthorizationProtocolMismatch" => {
+            "This request is not authorized to perform this operation using this protocol."
+        }
+        "AuthorizationSourceIPMismatch" => {
+            "This request is not authorized to perform this operation using this source IP."
+        }
+        "WriteOperationNotSupportedOnSecondary" => {
+            "Write operations are not supported on the secondary."
+        }
+        "InvalidXmlDocument" => "XML specified is not syntactically valid.",
         "InsufficientAccountPermissions" => {
             "The account being accessed does not have sufficient permissions to execute this operation."
         }

@@ -4,17 +4,26 @@
 //! [`Server::builder`] describes a server, [`ServerBuilder::bind`] opens its port, and [`Server::run`] answers requests until it is told to stop. The README lists
 //! what the server answers and what it refuses.
 
-mod address;
 mod failure;
+mod address;
 mod budget;
+mod grant;
 mod request;
 mod host;
+mod service;
+
+mod policies;
+mod signature;
+mod sas;
 mod access;
+
 mod entity_json;
+mod properties;
 mod tables;
 mod entities;
 mod batch;
-mod service;
+mod routes;
+
 mod listen;
 mod builder;
 

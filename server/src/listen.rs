@@ -1,6 +1,12 @@
 //! Accepts connections and answers their requests by HTTP/1.1, within bounds of size, time and number.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use entable::{Ticks, backend::Backend};
@@ -22,6 +28,7 @@ use crate::{
     failure::Failure,
     host::Hosts,
     request::{Answer, Request},
+    routes,
     service::Service,
 };
 
@@ -103,10 +110,10 @@ impl Server {
         loop {
             // Nobody closes the semaphore, so this never fails.
             let Ok(slot) = slots.clone().acquire_owned().await else { break };
-            let stream = tokio::select! {
+            let (stream, client) = tokio::select! {
                 () = &mut stop => break,
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                    Ok(accepted) => accepted,
                     // The client has gone already, or this process has no handle left for the moment.
                     Err(_) => {
                         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -114,7 +121,7 @@ impl Server {
                     }
                 },
             };
-            let door = Door { service: service.clone(), hosts: hosts.clone() };
+            let door = Door { service: service.clone(), hosts: hosts.clone(), client: client.ip() };
             let stopped = stopped.clone();
             tokio::spawn(async move {
                 converse(door, stream, stopped).await;
@@ -133,6 +140,7 @@ impl Server {
 struct Door {
     service: Arc<Service>,
     hosts: Arc<Hosts>,
+    client: IpAddr,
 }
 
 async fn converse(door: Door, stream: TcpStream, mut stopped: watch::Receiver<()>) {
@@ -219,11 +227,12 @@ async fn handle(
         base: String::new(),
         headers,
         body: Bytes::new(),
+        grant: Arc::default(),
     };
     let host = request.header("host").unwrap_or("");
     request.base = format!("http://{host}/{}", door.service.key.account());
     door.hosts.check(&request)?;
-    authorize(&door.service.key, &request, now)?;
+    request.grant = authorize(&door.service, &request, door.client, now).await?.into();
     if request.header("content-encoding").is_some() {
         return Err(Failure::new(415, "MediaTypeNotSupported"));
     }
@@ -231,7 +240,7 @@ async fn handle(
     let reading = read_body(&request, body, &mut room);
     let late = |_| Failure::new(500, "OperationTimedOut");
     request.body = timeout(PATIENCE, reading).await.map_err(late)??;
-    let answer = door.service.answer(&request).await?;
+    let answer = routes::answer(&door.service, &request).await?;
     // An answer that has no room of its own is about as long as the request.
     Ok(Answer { room: answer.room.or(Some(room)), ..answer })
 }

@@ -1,8 +1,10 @@
 //! A request and an answer without HTTP's framing, so that parts of a batch are served like requests.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-use crate::{budget::Room, failure::Failure};
+use crate::{budget::Room, failure::Failure, grant::Grant};
 
 /// One request, or one operation of a batch.
 #[derive(Debug, Default)]
@@ -14,6 +16,8 @@ pub(crate) struct Request {
     pub(crate) options: Vec<(String, String)>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
+    /// What the request may do.
+    pub(crate) grant: Arc<Grant>,
 }
 
 impl Request {
@@ -90,6 +94,11 @@ impl Answer {
     pub(crate) fn json(status: u16, metadata: Metadata, body: String) -> Self {
         Self { body: body.into_bytes(), ..Self::of_status(status) }
             .with("Content-Type", metadata.content_type())
+    }
+
+    pub(crate) fn xml(status: u16, body: String) -> Self {
+        Self { body: body.into_bytes(), ..Self::of_status(status) }
+            .with("Content-Type", "application/xml".to_owned())
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {

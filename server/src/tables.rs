@@ -1,10 +1,14 @@
 //! Requests about tables: create, delete, list.
 
-use entable::{Error, Filter, Row, ValueRef, backend::TableRequest};
+use entable::{
+    Error, Filter, Row, ValueRef,
+    backend::{NameRange, TableRequest},
+};
 
 use crate::{
     entity_json::{page_of, quoted},
     failure::Failure,
+    grant::Action,
     request::{Answer, Metadata, Request},
     service::Service,
 };
@@ -13,6 +17,7 @@ use crate::{
 const PAGE: usize = 1000;
 
 pub(crate) async fn create(service: &Service, request: &Request) -> Result<Answer, Failure> {
+    request.grant.check(Action::CreateTable)?;
     let metadata = request.metadata()?;
     let body: serde_json::Value =
         serde_json::from_slice(&request.body).map_err(|_| Failure::new(400, "InvalidInput"))?;
@@ -30,7 +35,12 @@ pub(crate) async fn create(service: &Service, request: &Request) -> Result<Answe
     Ok(Answer::json(201, metadata, json).with("Location", location))
 }
 
-pub(crate) async fn delete(service: &Service, name: &str) -> Result<Answer, Failure> {
+pub(crate) async fn delete(
+    service: &Service,
+    request: &Request,
+    name: &str,
+) -> Result<Answer, Failure> {
+    request.grant.check(Action::DeleteTable)?;
     match service.backend.tables(TableRequest::Delete(name)).await.map_err(Failure::from) {
         Ok(_) => Ok(Answer::of_status(204)),
         // A name that no table can have is the name of no table: the service does not look at it.
@@ -39,7 +49,23 @@ pub(crate) async fn delete(service: &Service, name: &str) -> Result<Answer, Fail
     }
 }
 
+/// Answers with one table.
+pub(crate) async fn get(
+    service: &Service,
+    request: &Request,
+    name: &str,
+) -> Result<Answer, Failure> {
+    request.grant.check(Action::ListTables)?;
+    let metadata = request.metadata()?;
+    let within = Some(NameRange { first: name, last: name });
+    let list = service.backend.tables(TableRequest::List { from: Some(name), within }).await?;
+    let found = list.names.iter().find(|found| found.eq_ignore_ascii_case(name));
+    let name = found.ok_or_else(|| Failure::new(404, "ResourceNotFound"))?;
+    Ok(Answer::json(200, metadata, table_json(service, &request.base, name, metadata, true)))
+}
+
 pub(crate) async fn list(service: &Service, request: &Request) -> Result<Answer, Failure> {
+    request.grant.check(Action::ListTables)?;
     let metadata = request.metadata()?;
     let filter = Filter::parse(request.option("$filter").unwrap_or(""))?;
     let top = crate::entities::top_of(request)?.map_or(PAGE, |top| top as usize);

@@ -75,6 +75,25 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Creates, deletes or lists tables.
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>>;
 
+    /// Reads the settings of a table, or of the store without a table: a text that a server of the service's protocol
+    /// keeps, such as stored access policies. Returns `None` if nothing is set. Fails with `TableNotFound` if the table
+    /// does not exist, and with `is_unsupported` by default.
+    fn settings<'a>(&'a self, table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
+        let _ = table;
+        Box::pin(async { Err(no_settings_error()) })
+    }
+
+    /// Replaces the settings of a table, or of the store without a table. An empty text removes them. They are as
+    /// durable as a new table, and are deleted together with their table. Fails like [`settings`](Self::settings).
+    fn set_settings<'a>(
+        &'a self,
+        table: Option<&'a str>,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        let _ = (table, text);
+        Box::pin(async { Err(no_settings_error()) })
+    }
+
     /// Closes the store: finishes pending writes and releases exclusive resources, such as a file. Later requests fail.
     /// Does nothing by default, which suits stores without such resources. A layer closes its inner backend.
     fn close(&self) -> BoxFuture<'_, Result<()>> {
@@ -159,6 +178,18 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).tables(request)
     }
 
+    fn settings<'a>(&'a self, table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
+        (**self).settings(table)
+    }
+
+    fn set_settings<'a>(
+        &'a self,
+        table: Option<&'a str>,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        (**self).set_settings(table, text)
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         (**self).close()
     }
@@ -170,6 +201,12 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
         (**self).snapshot()
     }
+}
+
+/// Returns the error for settings of a store that keeps none.
+pub fn no_settings_error() -> Error {
+    let message = "this store keeps no settings; serve a store in a file or in memory";
+    Error::new(ErrorKind::Unsupported, message)
 }
 
 /// Returns the error for a snapshot of a store that has none.

@@ -6,7 +6,11 @@ use super::{
     terms::{SasTerms, terms},
     token::{VERSION, invalid_signature_terms_error, query_string_of_members},
 };
-use crate::{backend::azure::AccountKey, error::Result};
+use crate::{
+    backend::azure::AccountKey,
+    error::Result,
+    wire::{account_text_to_sign, member_of},
+};
 
 letters! {
     /// The operations that a signature permits in an account.
@@ -78,24 +82,20 @@ impl AccountSas {
             ));
         }
         let (starts, expires) = (terms.starts(), terms.expires());
-        // Unlike the text of a table's signature, this one ends with a line break.
-        let text = format!(
-            "{}\n{permissions}\nt\n{resources}\n{starts}\n{expires}\n{}\n{}\n{VERSION}\n",
-            key.account(),
-            terms.ip,
-            terms.protocol,
-        );
-        let query = query_string_of_members(&[
+        let mut members = vec![
             ("sv", VERSION),
             ("ss", "t"),
-            ("srt", &resources),
+            ("srt", &*resources),
             ("sp", &permissions),
             ("st", &starts),
             ("se", &expires),
             ("sip", &terms.ip),
             ("spr", terms.protocol),
-            ("sig", &key.sign_text(&text)),
-        ]);
+        ];
+        let text = account_text_to_sign(key.account(), |name| member_of(&members, name));
+        let signature = key.sign_text(&text);
+        members.push(("sig", &signature));
+        let query = query_string_of_members(&members);
         Ok(SasToken::new(query, terms.expires.and_then(Result::ok)))
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     key::RowFamily,
     limits,
     plan::wide,
+    wire::{member_of, table_text_to_sign},
 };
 
 letters! {
@@ -260,14 +261,22 @@ impl TableSas {
         let terms = &self.terms;
         let (permissions, starts, expires) =
             (self.permissions.permission_letters(), terms.starts(), terms.expires());
-        // The service signs the table's name in lower case, whatever its case in `tn`.
-        let resource = format!("/table/{account}/{}", self.table.to_ascii_lowercase());
         let (spk, srk) = bound_keys(self.from.as_ref());
         let (epk, erk) = bound_keys(self.to.as_ref());
-        let mut lines = vec![&*permissions, &*starts, &*expires, &*resource];
-        lines.extend(key_lines);
-        lines.extend([&*terms.ip, terms.protocol, version, spk, srk, epk, erk]);
-        lines.join("\n")
+        let members = [
+            ("tn", &*self.table),
+            ("sp", &permissions),
+            ("st", &starts),
+            ("se", &expires),
+            ("sip", &terms.ip),
+            ("spr", terms.protocol),
+            ("sv", version),
+            ("spk", spk),
+            ("srk", srk),
+            ("epk", epk),
+            ("erk", erk),
+        ];
+        table_text_to_sign(account, key_lines, |name| member_of(&members, name))
     }
 
     /// Returns the finished signature. `key_members` says which key or stored policy was used.

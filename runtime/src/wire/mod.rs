@@ -15,6 +15,7 @@ mod filter;
 mod http_date;
 mod xml;
 mod policies;
+mod sas_text;
 mod delegation;
 
 pub use access_policy::AccessPolicy;
@@ -27,6 +28,10 @@ pub use entity_body::read_entity_body;
 pub(crate) use error_body::{ServiceRefusal, read_refusal};
 pub(crate) use filter::{QueryFilter, to_query_filter};
 pub(crate) use http_date::{HttpDate, parse_http_date};
-pub(crate) use policies::{read_policies, write_policies};
+pub use policies::read_policies;
+pub(crate) use policies::write_policies;
+pub(crate) use sas_text::member_of;
+pub use sas_text::{account_text_to_sign, table_text_to_sign};
+pub use xml::escape_xml;
 #[cfg(feature = "azure-queue")]
-pub(crate) use xml::{escape_xml, unescape_xml};
+pub(crate) use xml::unescape_xml;

@@ -36,8 +36,12 @@ pub(crate) fn write_policies(policies: &[AccessPolicy]) -> Result<String> {
     Ok(xml)
 }
 
-/// Reads the policies from the answer to `GET /Table?comp=acl`.
-pub(crate) fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>> {
+/// Reads the policies from the answer to `GET /Table?comp=acl`, or from the body of a request that sets them.
+///
+/// # Errors
+///
+/// `is_backend` for a text that is not a list of policies, and for a time that is none.
+pub fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>> {
     let xml = String::from_utf8_lossy(body);
     if !xml.contains("SignedIdentifiers") {
         return Err(Error::new(

@@ -1,7 +1,7 @@
 //! Escapes, unescapes and finds the text of XML elements.
 
 /// Escapes a text for XML. A carriage return becomes a reference, because XML readers replace it.
-pub(crate) fn escape_xml(text: &str) -> String {
+pub fn escape_xml(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\r', "&#xD;")
 }

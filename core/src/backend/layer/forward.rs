@@ -1,7 +1,7 @@
 //! The methods of `Backend` that most layers leave to the backend below them.
 
 /// Writes methods of `Backend` for a layer whose field `inner` is the backend below it: `origin` for the
-/// questions of who answers, `store` for a store as a whole.
+/// questions of who answers, `store` for a store as a whole, and `whole` for a store without its settings.
 macro_rules! forward_to_inner {
     (origin) => {
         fn server_address(&self) -> Option<&str> {
@@ -13,6 +13,24 @@ macro_rules! forward_to_inner {
         }
     };
     (store) => {
+        $crate::backend::layer::forward::forward_to_inner!(whole);
+
+        fn settings<'a>(
+            &'a self,
+            table: Option<&'a str>,
+        ) -> $crate::backend::BoxFuture<'a, $crate::error::Result<Option<String>>> {
+            self.inner.settings(table)
+        }
+
+        fn set_settings<'a>(
+            &'a self,
+            table: Option<&'a str>,
+            text: &'a str,
+        ) -> $crate::backend::BoxFuture<'a, $crate::error::Result<()>> {
+            self.inner.set_settings(table, text)
+        }
+    };
+    (whole) => {
         fn capabilities(&self) -> $crate::backend::Capabilities {
             self.inner.capabilities()
         }

@@ -48,7 +48,19 @@ fn refused<T>(table: &str) -> Result<T> {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for ReadOnly {
     forward_to_inner!(origin);
-    forward_to_inner!(store);
+    forward_to_inner!(whole);
+
+    fn settings<'a>(&'a self, table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
+        self.inner.settings(table)
+    }
+
+    fn set_settings<'a>(
+        &'a self,
+        table: Option<&'a str>,
+        _text: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move { refused(table.unwrap_or_default()) })
+    }
 
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         self.inner.read(request)

@@ -62,13 +62,16 @@ struct State {
     tables: BTreeMap<String, Table>,
     /// Names of deleted tables that stay taken, with the end of that time.
     names_being_deleted: BTreeMap<String, Ticks>,
+    /// The settings of the store.
+    settings: String,
     /// The Timestamp of the last write.
     last: Ticks,
 }
 
-/// A table, with its rows by sort key.
+/// A table, with its settings and its rows by sort key.
 struct Table {
     name: String,
+    settings: String,
     rows: BTreeMap<Vec<u8>, Row>,
 }
 
@@ -264,7 +267,10 @@ impl Memory {
             let why = "the table is still being deleted; try again later";
             return refuse(ServiceCode::TableBeingDeleted, why);
         }
-        state.tables.insert(key, Table { name: name.to_owned(), rows: BTreeMap::new() });
+        state.tables.insert(
+            key,
+            Table { name: name.to_owned(), settings: String::new(), rows: BTreeMap::new() },
+        );
         Ok(TableNames::default())
     }
 
@@ -372,6 +378,34 @@ impl Backend for Memory {
                 TableRequest::Delete(name) => self.delete_table(name),
                 TableRequest::List { from, within } => Ok(self.list_tables(from, within)),
             }
+        })
+    }
+
+    fn settings<'a>(&'a self, table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
+        Box::pin(async move {
+            let state = self.read_state();
+            let text = match table {
+                Some(name) => &state.find_table(name, self.table_case)?.settings,
+                None => &state.settings,
+            };
+            Ok(Some(text.clone()).filter(|text| !text.is_empty()))
+        })
+    }
+
+    fn set_settings<'a>(
+        &'a self,
+        table: Option<&'a str>,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let mut state = self.state_mut();
+            match table {
+                Some(name) => {
+                    text.clone_into(&mut state.table_mut(name, self.table_case)?.settings);
+                }
+                None => text.clone_into(&mut state.settings),
+            }
+            Ok(())
         })
     }
 

@@ -6,7 +6,7 @@ use super::{account::AccountConnection, account_key::AccountKey, options::AzureO
 use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
-        TableNames, TableRequest, no_backups_error, no_snapshots_error,
+        TableNames, TableRequest, no_backups_error, no_settings_error, no_snapshots_error,
     },
     batch::{Batch, Written},
     error::Result,
@@ -129,6 +129,18 @@ impl Backend for Azure {
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
         Box::pin(self.0.send_table_request(request))
+    }
+
+    fn settings<'a>(&'a self, _table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
+        Box::pin(async { Err(no_settings_error()) })
+    }
+
+    fn set_settings<'a>(
+        &'a self,
+        _table: Option<&'a str>,
+        _text: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Err(no_settings_error()) })
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {

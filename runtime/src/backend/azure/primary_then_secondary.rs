@@ -7,7 +7,7 @@ use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
         TableNames, TableRequest, layer::is_read_worth_repeating, no_backups_error,
-        no_snapshots_error,
+        no_settings_error, no_snapshots_error,
     },
     batch::{Batch, Written},
     error::{Error, ErrorKind, Result},
@@ -164,6 +164,18 @@ impl Backend for PrimaryThenSecondary {
                 Box::pin(async { Err(read_only_error()) })
             }
         }
+    }
+
+    fn settings<'a>(&'a self, _table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
+        Box::pin(async { Err(no_settings_error()) })
+    }
+
+    fn set_settings<'a>(
+        &'a self,
+        _table: Option<&'a str>,
+        _text: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Err(no_settings_error()) })
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {

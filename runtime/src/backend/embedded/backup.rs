@@ -107,10 +107,18 @@ fn write_tables<'s>(
         Ok(())
     };
     set_tick().map_err(fault)?;
+    let keep_settings = |transaction: &WriteTransaction, table: Option<(&str, u64)>| {
+        let text = snapshot.settings(table.map(|(name, _)| name))?.unwrap_or_default();
+        let id = table.map(|(_, id)| id);
+        catalog::write_settings(transaction, id, &text).map_err(fault)
+    };
+    keep_settings(&transaction, None)?;
     let mut pending = 0;
     for entry in snapshot.catalog().entries() {
         let written = catalog::add_table(&transaction, &entry.name, entry.created);
-        let name = rows_table_name(written.map_err(fault)?.id);
+        let id = written.map_err(fault)?.id;
+        keep_settings(&transaction, Some((&entry.name, id)))?;
+        let name = rows_table_name(id);
         report.tables += 1;
         let rows = snapshot.rows_of_table(&entry.name)?;
         let (sender, chunks) = sync_channel(CHUNKS_AHEAD);

@@ -142,5 +142,21 @@ pub(super) fn remove_table(
     let lower = entry.name.to_ascii_lowercase();
     transaction.open_table(CATALOG)?.remove(&*lower)?;
     transaction.open_table(TRASH)?.insert(entry.id, ())?;
+    write_settings(transaction, Some(entry.id), "")
+}
+
+/// Writes the settings of the table with this id, or of the store. An empty text removes them.
+pub(super) fn write_settings(
+    transaction: &WriteTransaction,
+    table: Option<u64>,
+    text: &str,
+) -> Result<(), redb::Error> {
+    let mut facts = transaction.open_table(META)?;
+    let name = meta::settings_name(table);
+    if text.is_empty() {
+        facts.remove(&*name)?;
+    } else {
+        facts.insert(&*name, text.as_bytes())?;
+    }
     Ok(())
 }

@@ -98,6 +98,18 @@ impl Backend for FrozenStore {
         })
     }
 
+    fn settings<'a>(&'a self, table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
+        Box::pin(async move { self.snapshot.settings(table) })
+    }
+
+    fn set_settings<'a>(
+        &'a self,
+        _table: Option<&'a str>,
+        _text: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { self.refuse_write() })
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         // A snapshot has nothing to finish, and the store that it belongs to stays open.
         Box::pin(async { Ok::<(), Error>(()) })

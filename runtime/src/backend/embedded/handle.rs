@@ -427,6 +427,23 @@ impl Backend for Embedded {
         })
     }
 
+    fn settings<'a>(&'a self, table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
+        Box::pin(async move {
+            snapshot::newest_snapshot(&self.file, &self.reader_state).await?.settings(table)
+        })
+    }
+
+    fn set_settings<'a>(
+        &'a self,
+        table: Option<&'a str>,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let (table, text) = (table.map(str::to_owned), text.to_owned());
+            self.ask_writer(|answer| WriterJob::Configure(table, text, answer)).await?
+        })
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { self.ask_writer(WriterJob::Close).await? })
     }

@@ -26,6 +26,8 @@ pub(super) enum WriterJob {
     Write(QueuedBatch),
     Create(String, oneshot::Sender<Result<()>>),
     Delete(String, oneshot::Sender<Result<()>>),
+    /// Replaces the settings of a table, or of the store, by a text.
+    Configure(Option<String>, String, oneshot::Sender<Result<()>>),
     Flush(oneshot::Sender<Result<()>>),
     Compact(oneshot::Sender<Result<()>>),
     Verify(oneshot::Sender<Result<()>>),

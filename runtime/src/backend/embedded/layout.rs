@@ -44,6 +44,13 @@ pub(super) mod meta {
     pub(crate) const STORE: &str = "store";
     /// Name of the entry with the id of the next table to be created, a `u64`.
     pub(crate) const NEXT_TABLE: &str = "next table";
+    /// Name of the entry with the settings of the store, a text.
+    pub(crate) const SETTINGS: &str = "settings";
+
+    /// Returns the name of the entry with the settings of the table with this id, or of the store.
+    pub(crate) fn settings_name(table: Option<u64>) -> String {
+        table.map_or_else(|| SETTINGS.to_owned(), |id| format!("{SETTINGS}.{id:016x}"))
+    }
 }
 
 /// Returns the name of the engine's table with the rows of an entity table.

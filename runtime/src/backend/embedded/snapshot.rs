@@ -100,6 +100,19 @@ impl Snapshot {
         catch_panic(read).map_err(|error| self.engine_error(error))
     }
 
+    /// Reads the settings of a table, or of the store. Returns `None` if nothing is set.
+    pub(super) fn settings(&self, table: Option<&str>) -> Result<Option<String>> {
+        let id = table.map(|name| self.catalog.get(name).map(|(_, entry)| entry.id)).transpose()?;
+        let name = layout::meta::settings_name(id);
+        let read = || -> Result<Option<Vec<u8>>, redb::Error> {
+            let facts = self.transaction.open_table(layout::META)?;
+            Ok(facts.get(&*name)?.map(|bytes| bytes.value().to_vec()))
+        };
+        let bytes = catch_panic(read).map_err(|error| self.engine_error(error))?;
+        let text = bytes.map(String::from_utf8).transpose();
+        text.map_err(|_| self.file.corrupt_error("settings are not text"))
+    }
+
     /// Reads one row by its keys. Returns `None` if it does not exist.
     pub(super) fn read_row(
         &self,

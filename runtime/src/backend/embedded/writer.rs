@@ -62,6 +62,9 @@ fn run_job(store: &mut WriterStore, job: WriterJob) {
         }
         WriterJob::Create(name, answer) => answer.send(store.create_table(&name)),
         WriterJob::Delete(name, answer) => answer.send(store.delete_table(&name)),
+        WriterJob::Configure(table, text, answer) => {
+            answer.send(store.set_settings(table.as_deref(), &text))
+        }
         WriterJob::Flush(answer) => answer.send(store.flush_commits()),
         WriterJob::Compact(answer) => answer.send(store.compact_file()),
         WriterJob::Verify(answer) => answer.send(store.verify_file_pages()),

@@ -501,6 +501,16 @@ impl WriterStore {
         self.publish_commit();
         Ok(())
     }
+
+    /// Replaces the settings of a table, or of the store.
+    pub(super) fn set_settings(&mut self, table: Option<&str>, text: &str) -> Result<()> {
+        let id = table.map(|name| self.catalog.get(name).map(|(_, entry)| entry.id)).transpose()?;
+        let write = |transaction: &WriteTransaction| catalog::write_settings(transaction, id, text);
+        // Other settings may be equal to these, so a failed commit leaves open whether they were written.
+        self.run_transaction(CommitMode::Synced, write, |_| true)?;
+        self.publish_commit();
+        Ok(())
+    }
 }
 
 /// Stores the time `last`, an upper bound of all Timestamps so far. Later Timestamps then exceed those of deleted rows,
