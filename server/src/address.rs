@@ -74,7 +74,10 @@ fn entity(table: String, keys: &str) -> Result<Resource, Failure> {
         }
     }
     match (partition_key, row_key, rest) {
-        (Some(partition_key), Some(row_key), "") => {
+        // The service reads these as parts of a path, wherever they are.
+        (Some(partition_key), Some(row_key), "")
+            if ![&partition_key, &row_key].iter().any(|key| key.contains(['/', '\\'])) =>
+        {
             Ok(Resource::Entity { table, partition_key, row_key })
         }
         _ => Err(syntax()),
@@ -162,6 +165,8 @@ mod tests {
             "/a/T(PartitionKey='%4',RowKey='r')",
             "/a/T(PartitionKey='%ff',RowKey='r')",
             "/a/T(PartitionKey='o'brien',RowKey='r')",
+            "/a/T(PartitionKey='p%2Fq',RowKey='r')",
+            "/a/T(PartitionKey='p',RowKey='r%5C')",
             "/a/T/$batch",
             "/a/T/x",
         ] {

@@ -4,12 +4,16 @@ use entable::{Batch, Operation, limits::BATCH_OPERATIONS};
 use uuid::Uuid;
 
 use crate::{
-    address::{options_of, resource_of},
+    address::{Resource, options_of, resource_of},
     entities,
     failure::Failure,
     request::{Answer, Request},
     service::Service,
 };
+
+/// The service's text for one operation too many.
+const TOO_MANY: &str =
+    "The batch request operation exceeds the maximum 100 changes per change set.";
 
 /// Carries out a batch. The answer has status 202 also if an operation fails.
 pub(crate) async fn answer(service: &Service, request: &Request) -> Result<Answer, Failure> {
@@ -19,8 +23,7 @@ pub(crate) async fn answer(service: &Service, request: &Request) -> Result<Answe
     let (headers, content) = split_head(changeset)?;
     let mime = header_of(headers, "content-type").unwrap_or("");
     if !mime.starts_with("multipart/mixed") {
-        // A batch of one read, which is not built.
-        return Err(Failure::new(501, "NotImplemented"));
+        return read_alone(service, read_part(changeset, request)?).await;
     }
     let requests = parts_of(content, boundary_of(mime)?)?;
     let requests =
@@ -29,9 +32,30 @@ pub(crate) async fn answer(service: &Service, request: &Request) -> Result<Answe
         Ok(answers) => answers,
         // An operation that the request may not do refuses the whole request.
         Err(failure) if failure.status == 403 => return Err(failure),
-        Err(failure) => vec![failed_part(service, &failure, requests.len())],
+        Err(failure) => vec![failed_part(service, &failure, &requests)],
     };
     Ok(multipart(&parts))
+}
+
+/// Carries out a batch of one read, which is outside any changeset and alone in its batch.
+async fn read_alone(service: &Service, request: Request) -> Result<Answer, Failure> {
+    let resource = resource_of(&request.path, service.key.account())?;
+    let Resource::Entity { table, partition_key, row_key } = resource else {
+        return Err(invalid());
+    };
+    if request.verb()? != "GET" {
+        return Err(invalid());
+    }
+    let part = match entities::get(service, &request, &table, (&partition_key, &row_key)).await {
+        Err(failure) if failure.status == 403 => return Err(failure),
+        Err(failure) => failure.answer(None, &Uuid::new_v4().to_string(), service.clock.now()),
+        Ok(answer) => answer,
+    };
+    let boundary = format!("batchresponse_{}", Uuid::new_v4());
+    let mut body = Vec::new();
+    push_part(&mut body, &boundary, &part);
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    Ok(Answer { room: part.room, ..accepted(&boundary, body) })
 }
 
 async fn carry_out(service: &Service, requests: &[Request]) -> Result<Vec<Answer>, Failure> {
@@ -63,22 +87,31 @@ fn push(batch: &mut Batch, operation: Operation) -> Result<(), Failure> {
     let Err(error) = batch.push(operation) else { return Ok(()) };
     let failure = Failure::from(error);
     if is_full && failure.code == "InvalidInput" {
-        let text = "The batch request operation exceeds the maximum 100 changes per change set.";
-        return Err(Failure { text: text.to_owned(), ..failure });
+        return Err(Failure { text: TOO_MANY.to_owned(), ..failure });
     }
     Err(failure)
 }
 
 /// Returns the one part of a failed batch. The error of a single operation has no position if the operation failed
 /// while it was carried out.
-fn failed_part(service: &Service, failure: &Failure, operations: usize) -> Answer {
+fn failed_part(service: &Service, failure: &Failure, requests: &[Request]) -> Answer {
     let is_executed = matches!(
         failure.code.as_str(),
-        "ResourceNotFound" | "UpdateConditionNotSatisfied" | "EntityAlreadyExists"
+        "ResourceNotFound"
+            | "UpdateConditionNotSatisfied"
+            | "EntityAlreadyExists"
+            | "PropertyValueTooLarge"
     );
-    let prefix = (operations > 1 || !is_executed).then(|| failure.index.unwrap_or_default());
+    let index = failure.index.unwrap_or_default();
+    let prefix = (requests.len() > 1 || !is_executed).then_some(index);
     let id = Uuid::new_v4().to_string();
-    failure.answer(prefix, &id, service.clock.now())
+    let answer = failure.answer(prefix, &id, service.clock.now());
+    // The service names the preference of the operation that is one too many, and not of one whose table is missing.
+    let preferred = requests.get(index).and_then(entities::preference_of);
+    match preferred.filter(|_| failure.text == TOO_MANY) {
+        Some(preferred) => answer.with("Preference-Applied", preferred.to_owned()),
+        None => answer,
+    }
 }
 
 fn multipart(parts: &[Answer]) -> Answer {
@@ -89,32 +122,38 @@ fn multipart(parts: &[Answer]) -> Answer {
     let mut body = format!("--{outer}\r\nContent-Type: multipart/mixed; boundary={inner}\r\n\r\n")
         .into_bytes();
     for part in parts {
-        let reason = hyper::StatusCode::from_u16(part.status).ok();
-        let reason = reason.and_then(|status| status.canonical_reason()).unwrap_or("");
-        body.extend_from_slice(
-            format!(
-                "--{inner}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
-                 HTTP/1.1 {} {reason}\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\n",
-                part.status
-            )
-            .as_bytes(),
-        );
-        let has_content = part
-            .headers
-            .iter()
-            .any(|(name, _)| *name == "DataServiceId" || *name == "Content-Type");
-        let version = if has_content { "3.0" } else { "1.0" };
-        body.extend_from_slice(format!("DataServiceVersion: {version};\r\n").as_bytes());
-        for (name, value) in &part.headers {
-            body.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
-        }
-        body.extend_from_slice(b"\r\n");
-        body.extend_from_slice(&part.body);
-        body.extend_from_slice(b"\r\n");
+        push_part(&mut body, &inner, part);
     }
     body.extend_from_slice(format!("--{inner}--\r\n--{outer}--\r\n").as_bytes());
+    accepted(&outer, body)
+}
+
+fn accepted(boundary: &str, body: Vec<u8>) -> Answer {
     Answer { body, ..Answer::of_status(202) }
-        .with("Content-Type", format!("multipart/mixed; boundary={outer}"))
+        .with("Content-Type", format!("multipart/mixed; boundary={boundary}"))
+}
+
+fn push_part(body: &mut Vec<u8>, boundary: &str, part: &Answer) {
+    let reason = hyper::StatusCode::from_u16(part.status).ok();
+    let reason = reason.and_then(|status| status.canonical_reason()).unwrap_or("");
+    body.extend_from_slice(
+        format!(
+            "--{boundary}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+             HTTP/1.1 {} {reason}\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\n",
+            part.status
+        )
+        .as_bytes(),
+    );
+    let has_content =
+        part.headers.iter().any(|(name, _)| *name == "DataServiceId" || *name == "Content-Type");
+    let version = if has_content { "3.0" } else { "1.0" };
+    body.extend_from_slice(format!("DataServiceVersion: {version};\r\n").as_bytes());
+    for (name, value) in &part.headers {
+        body.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    body.extend_from_slice(b"\r\n");
+    body.extend_from_slice(&part.body);
+    body.extend_from_slice(b"\r\n");
 }
 
 fn invalid() -> Failure {

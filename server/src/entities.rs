@@ -40,7 +40,15 @@ fn shape<'a>(
     metadata: Metadata,
     select: Option<&'a [String]>,
 ) -> Shape<'a> {
-    Shape { base: &request.base, account: service.key.account(), table, metadata, select }
+    let select_text = request.option("$select").unwrap_or("");
+    Shape {
+        select_text,
+        base: &request.base,
+        account: service.key.account(),
+        table,
+        metadata,
+        select,
+    }
 }
 
 pub(crate) async fn get(
@@ -175,6 +183,11 @@ fn condition_of(request: &Request) -> Result<Option<Condition>, Failure> {
     }
 }
 
+/// Returns what the client asks to get back.
+pub(crate) fn preference_of(request: &Request) -> Option<&str> {
+    request.header("prefer").filter(|preferred| preferred.starts_with("return-"))
+}
+
 /// Carries out one write.
 pub(crate) async fn write(
     service: &Service,
@@ -208,7 +221,7 @@ pub(crate) fn answer_to(
     }
     let (partition_key, row_key) = operation.row().keys();
     let location = format!("{}/{}", request.base, row_address(table, partition_key, row_key));
-    let preferred = request.header("prefer").filter(|p| p.starts_with("return-"));
+    let preferred = preference_of(request);
     let applied = |answer: Answer| match preferred {
         Some(preferred) => answer.with("Preference-Applied", preferred.to_owned()),
         None => answer,

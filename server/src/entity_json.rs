@@ -18,12 +18,15 @@ pub(crate) struct Shape<'a> {
     pub(crate) table: &'a str,
     pub(crate) metadata: Metadata,
     pub(crate) select: Option<&'a [String]>,
+    /// The selected names as the client wrote them.
+    pub(crate) select_text: &'a str,
 }
 
 impl Shape<'_> {
     /// Returns the address of the metadata: of one entity or of a set.
     pub(crate) fn metadata_address(&self, single: bool) -> String {
-        let select = self.select.map(|names| format!("&$select={}", names.join(",")));
+        // The service echoes the client's text.
+        let select = self.select.map(|_| format!("&$select={}", self.select_text));
         let (select, element) = (select.unwrap_or_default(), if single { "/@Element" } else { "" });
         format!("{}/$metadata#{}{element}{select}", self.base, self.table)
     }

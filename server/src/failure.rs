@@ -122,6 +122,12 @@ fn text_of(code: &str) -> &'static str {
         "WriteOperationNotSupportedOnSecondary" => {
             "Write operations are not supported on the secondary."
         }
+        "InvalidHeaderValue" => {
+            "The value for one of the HTTP headers is not in the correct format."
+        }
+        "InvalidQueryParameterValue" => {
+            "Value for one of the query parameters specified in the request URI is invalid."
+        }
         "InvalidXmlDocument" => "XML specified is not syntactically valid.",
         "InsufficientAccountPermissions" => {
             "The account being accessed does not have sufficient permissions to execute this operation."

@@ -24,6 +24,7 @@ mod entities;
 mod batch;
 mod routes;
 
+mod stalled;
 mod listen;
 mod builder;
 

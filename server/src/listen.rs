@@ -30,6 +30,7 @@ use crate::{
     request::{Answer, Request},
     routes,
     service::Service,
+    stalled::Stalling,
 };
 
 /// The most bytes of a request's body.
@@ -37,11 +38,19 @@ const BODY_BYTES: usize = 4 * 1024 * 1024;
 /// The most bytes of a request's line and headers.
 const HEAD_BYTES: usize = 64 * 1024;
 /// The most connections at one time. Further ones wait.
-const CONNECTIONS: usize = 1024;
+const CONNECTIONS: u32 = 1024;
 /// How many bytes of memory a byte of a request's body takes: the body, the rows that are read from it, and the answer.
 const BYTES_PER_BYTE: usize = 3;
 /// How long a client may take to send the headers of a request, and then its body.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The first version of the protocol with JSON.
+const FIRST_VERSION: &str = "2013-08-15";
+/// A year in ticks.
+const YEAR: i64 = 366 * 24 * 60 * 60 * 10_000_000;
+/// How long a stopped server waits for clients to send the rest of a request's headers.
+const GRACE: Duration = Duration::from_secs(1);
+/// How many clones of `busy` a connection without a request has: the door's and one to count with.
+const IDLE: usize = 2;
 /// The version of the protocol in answers to requests that name none.
 const VERSION: &str = "2019-02-02";
 
@@ -105,11 +114,15 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let (service, hosts) = (Arc::new(self.service), Arc::new(self.hosts));
         let (stopping, stopped) = watch::channel(());
-        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        let slots = Arc::new(Semaphore::new(CONNECTIONS as usize));
         tokio::pin!(stop);
         loop {
+            let slot = tokio::select! {
+                () = &mut stop => break,
+                slot = slots.clone().acquire_owned() => slot,
+            };
             // Nobody closes the semaphore, so this never fails.
-            let Ok(slot) = slots.clone().acquire_owned().await else { break };
+            let Ok(slot) = slot else { break };
             let (stream, client) = tokio::select! {
                 () = &mut stop => break,
                 accepted = self.listener.accept() => match accepted {
@@ -121,7 +134,12 @@ impl Server {
                     }
                 },
             };
-            let door = Door { service: service.clone(), hosts: hosts.clone(), client: client.ip() };
+            let door = Door {
+                service: service.clone(),
+                hosts: hosts.clone(),
+                client: client.ip(),
+                busy: Arc::default(),
+            };
             let stopped = stopped.clone();
             tokio::spawn(async move {
                 converse(door, stream, stopped).await;
@@ -130,7 +148,7 @@ impl Server {
         }
         drop(stopping);
         // Every connection gives its slot back when its last request is answered.
-        let _ = timeout(PATIENCE, slots.acquire_many(CONNECTIONS as u32 - 1)).await;
+        let _ = timeout(PATIENCE, slots.acquire_many(CONNECTIONS)).await;
         Ok(())
     }
 }
@@ -141,11 +159,14 @@ struct Door {
     service: Arc<Service>,
     hosts: Arc<Hosts>,
     client: IpAddr,
+    /// Cloned by each request, until its answer is sent.
+    busy: Arc<()>,
 }
 
 async fn converse(door: Door, stream: TcpStream, mut stopped: watch::Receiver<()>) {
     // An answer of two segments would otherwise wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
+    let busy = door.busy.clone();
     let serve = service_fn(move |request| {
         let door = door.clone();
         async move { io::Result::Ok(respond(&door, request).await) }
@@ -154,14 +175,19 @@ async fn converse(door: Door, stream: TcpStream, mut stopped: watch::Receiver<()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), serve);
+        .serve_connection(TokioIo::new(Stalling::new(stream, PATIENCE)), serve);
     tokio::pin!(connection);
     tokio::select! {
         // A client that breaks the protocol loses its connection, and nobody else's.
         _ = connection.as_mut() => return,
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
     }
-    let _ = connection.await;
+    // A client may have sent a part of a request, and may never send the rest.
+    while timeout(GRACE, connection.as_mut()).await.is_err() {
+        if Arc::strong_count(&busy) <= IDLE {
+            break;
+        }
+    }
 }
 
 async fn respond(door: &Door, request: hyper::Request<Incoming>) -> Response<Full<Bytes>> {
@@ -169,7 +195,8 @@ async fn respond(door: &Door, request: hyper::Request<Incoming>) -> Response<Ful
     let id = Uuid::new_v4().to_string();
     let is_head = request.method() == hyper::Method::HEAD;
     let header = |name: &str| request.headers().get(name)?.to_str().ok().map(str::to_owned);
-    let version = header("x-ms-version").unwrap_or_else(|| VERSION.to_owned());
+    let version = header("x-ms-version").filter(|version| is_version(version, now));
+    let version = version.unwrap_or_else(|| VERSION.to_owned());
     let client_id = header("x-ms-client-request-id");
     let mut answer = match handle(door, request, now).await {
         Ok(answer) => answer,
@@ -179,7 +206,7 @@ async fn respond(door: &Door, request: hyper::Request<Incoming>) -> Response<Ful
     if let Some(client_id) = client_id {
         answer = answer.with("x-ms-client-request-id", client_id);
     }
-    into_response(answer, is_head)
+    into_response(answer, is_head, door.busy.clone())
 }
 
 fn failed(failure: &Failure, id: &str, now: Ticks) -> Answer {
@@ -191,7 +218,7 @@ fn failed(failure: &Failure, id: &str, now: Ticks) -> Answer {
     answer
 }
 
-fn into_response(answer: Answer, is_head: bool) -> Response<Full<Bytes>> {
+fn into_response(answer: Answer, is_head: bool, busy: Arc<()>) -> Response<Full<Bytes>> {
     let mut response = Response::builder()
         .status(answer.status)
         .header("Cache-Control", "no-cache")
@@ -199,7 +226,7 @@ fn into_response(answer: Answer, is_head: bool) -> Response<Full<Bytes>> {
     for (name, value) in &answer.headers {
         response = response.header(*name, value.as_str());
     }
-    let body = SentBody { bytes: answer.body, _room: answer.room };
+    let body = SentBody { bytes: answer.body, _room: answer.room, _busy: busy };
     let body = if is_head { Bytes::new() } else { Bytes::from_owner(body) };
     // Headers are ASCII that was checked where it came from; else the answer would be a plain 500.
     response.body(Full::new(body)).unwrap_or_else(|_| {
@@ -232,6 +259,7 @@ async fn handle(
     let host = request.header("host").unwrap_or("");
     request.base = format!("http://{host}/{}", door.service.key.account());
     door.hosts.check(&request)?;
+    check_version(&request, now)?;
     request.grant = authorize(&door.service, &request, door.client, now).await?.into();
     if request.header("content-encoding").is_some() {
         return Err(Failure::new(415, "MediaTypeNotSupported"));
@@ -243,6 +271,21 @@ async fn handle(
     let answer = routes::answer(&door.service, &request).await?;
     // An answer that has no room of its own is about as long as the request.
     Ok(Answer { room: answer.room.or(Some(room)), ..answer })
+}
+
+fn check_version(request: &Request, now: Ticks) -> Result<(), Failure> {
+    match request.header("x-ms-version") {
+        Some(version) if !is_version(version, now) => Err(Failure::new(400, "InvalidHeaderValue")),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether a version is known. A version is the date of a release. SDKs send newer ones than this server was
+/// made for, and their tables are the same, so every date counts up to a year from now.
+fn is_version(version: &str, now: Ticks) -> bool {
+    let limit = now.get().saturating_add(YEAR);
+    let is_early = version.parse::<Ticks>().is_ok_and(|date| date.get() <= limit);
+    version.len() == FIRST_VERSION.len() && version >= FIRST_VERSION && is_early
 }
 
 async fn read_body(
@@ -273,6 +316,7 @@ async fn read_body(
 struct SentBody {
     bytes: Vec<u8>,
     _room: Option<Room>,
+    _busy: Arc<()>,
 }
 
 impl AsRef<[u8]> for SentBody {

@@ -13,12 +13,17 @@ use crate::{
     service::Service,
 };
 
+/// The most bytes of a request that creates a table.
+const BODY_BYTES: usize = 64 * 1024;
 /// The most names in one page.
 const PAGE: usize = 1000;
 
 pub(crate) async fn create(service: &Service, request: &Request) -> Result<Answer, Failure> {
     request.grant.check(Action::CreateTable)?;
     let metadata = request.metadata()?;
+    if request.body.len() > BODY_BYTES {
+        return Err(Failure::new(413, "RequestBodyTooLarge"));
+    }
     let body: serde_json::Value =
         serde_json::from_slice(&request.body).map_err(|_| Failure::new(400, "InvalidInput"))?;
     let name = body.get("TableName").and_then(|name| name.as_str());

@@ -12,8 +12,9 @@ use crate::{
 ///
 /// # Errors
 ///
-/// `InvalidInput` for text that is not the JSON of an entity, and for a value that does not have its declared type.
-/// `DuplicatePropertiesSpecified` for a member that is given twice, and `PropertiesNeedValue` for a missing key.
+/// `InvalidInput` for text that is not the JSON of an entity, for a value that does not have its declared type, and for a
+/// key in the body that is not text.
+/// `DuplicatePropertiesSpecified` for a member that is given twice, and `PropertiesNeedValue` for a missing key or one that is null.
 pub fn read_entity_body(body: &[u8], keys: Option<(&str, &str)>) -> Result<Row> {
     let mut members = EntityMembers::default();
     let mut json = serde_json::Deserializer::from_slice(body);
@@ -25,8 +26,11 @@ pub fn read_entity_body(body: &[u8], keys: Option<(&str, &str)>) -> Result<Row> 
     }
     if let Some((partition_key, row_key)) = keys {
         members = members.with_keys(partition_key, row_key);
+    } else if members.has_key_of_other_type() {
+        let message = "the entity has a PartitionKey or RowKey that is not text";
+        return Err(Error::service(ServiceCode::InvalidInput, message));
     } else if !members.has_keys() {
-        let message = "the entity lacks a PartitionKey or RowKey that is text";
+        let message = "the entity lacks a PartitionKey or RowKey";
         return Err(Error::service(ServiceCode::PropertiesNeedValue, message));
     }
     let row = members.to_row().map_err(|error| match error.service_code() {
@@ -51,6 +55,18 @@ mod tests {
         assert_eq!((row.keys(), row.property_count().unwrap()), (("p", "q"), 1));
         let code = |body: &str| read_entity_body(body.as_bytes(), None).unwrap_err();
         assert_eq!(code(r#"{"RowKey":"r"}"#).code(), Some("PropertiesNeedValue"));
+        assert_eq!(
+            code(r#"{"PartitionKey":null,"RowKey":"r"}"#).code(),
+            Some("PropertiesNeedValue")
+        );
+        for key in ["7", "true", "1.5", "[]"] {
+            let body = format!(r#"{{"PartitionKey":{key},"RowKey":"r"}}"#);
+            assert_eq!(code(&body).code(), Some("InvalidInput"), "{key}");
+        }
+        assert_eq!(
+            code(r#"{"PartitionKey":"7","RowKey@odata.type":"Edm.Int64","RowKey":"7"}"#).code(),
+            Some("InvalidInput")
+        );
         assert_eq!(code(r#"{"PartitionKey":"p","RowKey":"r""#).code(), Some("InvalidInput"));
         assert_eq!(
             code(r#"{"PartitionKey":"p","RowKey":"r","A":1,"A":2}"#).code(),

@@ -9,6 +9,8 @@
 )]
 
 mod access;
+mod bounds;
+mod odd;
 
 use std::sync::Arc;
 

@@ -40,6 +40,8 @@ pub struct EntityMembers<'a> {
     seen: u128,
     /// The first name that was given twice.
     repeated: Option<String>,
+    /// Whether a key has a value that is neither text nor null.
+    has_other_key: bool,
 }
 
 const ANNOTATION: &str = "@odata.type";
@@ -53,7 +55,7 @@ impl<'a> EntityMembers<'a> {
         self.types.clear();
         self.ignored.clear();
         (self.partition_key, self.row_key, self.timestamp, self.etag) = (None, None, None, None);
-        (self.seen, self.repeated) = (0, None);
+        (self.seen, self.repeated, self.has_other_key) = (0, None, false);
     }
 
     /// Adds one member. If the name was already added, drops the value and keeps the first such name as
@@ -76,7 +78,9 @@ impl<'a> EntityMembers<'a> {
                 _ => self.ignored.push(name),
             },
             // For a selected property that the row does not have, the service returns `null`.
-            ("PartitionKey" | "RowKey" | "Timestamp", _) | (_, JsonScalar::Null) => {
+            (_, JsonScalar::Null) | ("Timestamp", _) => self.ignored.push(name),
+            ("PartitionKey" | "RowKey", _) => {
+                self.has_other_key = true;
                 self.ignored.push(name);
             }
             (other, _) if other.starts_with("odata.") => self.ignored.push(name),
@@ -109,6 +113,14 @@ impl<'a> EntityMembers<'a> {
     /// Returns whether PartitionKey and RowKey were added.
     pub fn has_keys(&self) -> bool {
         self.partition_key.is_some() && self.row_key.is_some()
+    }
+
+    /// Returns whether a key is given as anything but text, by its value or by its annotation.
+    #[cfg(feature = "azure-wire")]
+    pub(crate) fn has_key_of_other_type(&self) -> bool {
+        let is_key = |name: &str| matches!(name, "PartitionKey" | "RowKey");
+        self.has_other_key
+            || self.types.iter().any(|(name, edm)| is_key(name) && edm != "Edm.String")
     }
 
     /// Returns the first name that was given twice.
@@ -188,11 +200,11 @@ fn put_property(
     let stored = match (edm, value) {
         ("Edm.String", JsonScalar::Text(text)) => Some(ValueRef::String(text)),
         ("Edm.Boolean", JsonScalar::Bool(v)) => Some(ValueRef::Boolean(*v)),
-        ("Edm.Boolean", JsonScalar::Text(text)) => match &**text {
-            "true" => Some(ValueRef::Boolean(true)),
-            "false" => Some(ValueRef::Boolean(false)),
-            _ => None,
-        },
+        // Spreadsheets write `TRUE`.
+        ("Edm.Boolean", JsonScalar::Text(text)) => {
+            let is = |word: &str| text.eq_ignore_ascii_case(word);
+            (is("true") || is("false")).then(|| ValueRef::Boolean(is("true")))
+        }
         ("Edm.Int32", JsonScalar::Integer(v)) => i32::try_from(*v).ok().map(ValueRef::Int32),
         ("Edm.Int32", JsonScalar::Text(text)) => text.parse().ok().map(ValueRef::Int32),
         ("Edm.Int64", JsonScalar::Integer(v)) => Some(ValueRef::Int64(*v)),
