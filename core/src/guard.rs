@@ -140,10 +140,7 @@ impl ActiveGuards {
     /// Returns the condition that a row still has `etag`, or no condition where the simulation disables
     /// the guard.
     pub fn condition_if_guarded(self, guard: Guard, etag: Option<ETag>) -> Condition {
-        match self.guard_holds(guard) {
-            true => Condition::for_etag(etag),
-            false => Condition::Any,
-        }
+        if self.guard_holds(guard) { Condition::for_etag(etag) } else { Condition::Any }
     }
 
     /// Returns the write of a remote row as it is, or without its condition where the simulation

@@ -78,9 +78,12 @@ pub async fn timeout<T>(time: Duration, future: impl Future<Output = T>) -> Opti
 /// Sets no timer: a future that never wakes its task again is not ended, so it must wake by itself.
 pub async fn poll_until_instant<T>(until: Instant, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
-    poll_fn(|context| match Instant::now() < until {
-        true => future.as_mut().poll(context).map(Some),
-        false => Poll::Ready(None),
+    poll_fn(|context| {
+        if Instant::now() < until {
+            future.as_mut().poll(context).map(Some)
+        } else {
+            Poll::Ready(None)
+        }
     })
     .await
 }

@@ -150,9 +150,10 @@ async fn a_window_that_moves_stays_where_its_first_page_put_it() -> TestResult {
         loop {
             let now = start + day * pages;
             let as_of = cursor.as_ref().and_then(Cursor::as_of).unwrap_or(now);
-            let page = match is_merged {
-                false => one(as_of).page_size(40).page(cursor).await?,
-                true => both(as_of).page_size(40).page(cursor).await?,
+            let page = if is_merged {
+                both(as_of).page_size(40).page(cursor).await?
+            } else {
+                one(as_of).page_size(40).page(cursor).await?
             };
             pages += 1;
             found.extend(page.items.iter().map(|visit| visit.at));

@@ -201,9 +201,10 @@ async fn no_link_leads_an_export_to_another_file() {
     let path = directory.path().join("staff.jsonl");
     let set = |part: &Path, is_hard: bool| {
         fs::write(&victim, "precious").unwrap();
-        match is_hard {
-            true => fs::hard_link(&victim, part).unwrap(),
-            false => symlink(&victim, part).unwrap(),
+        if is_hard {
+            fs::hard_link(&victim, part).unwrap()
+        } else {
+            symlink(&victim, part).unwrap()
         }
     };
     for (part, is_hard) in [

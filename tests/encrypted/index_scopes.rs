@@ -71,9 +71,10 @@ fn person(tenant: &str, id: u32) -> Person {
 }
 
 fn scope_of(partition_key: &str) -> KeyScope {
-    match partition_key.starts_with("t-") || partition_key.starts_with("c-") {
-        true => KeyScope::named(partition_key),
-        false => KeyScope::default_scope(),
+    if partition_key.starts_with("t-") || partition_key.starts_with("c-") {
+        KeyScope::named(partition_key)
+    } else {
+        KeyScope::default_scope()
     }
 }
 

@@ -38,10 +38,7 @@ async fn an_effect_under_a_token_takes_place_once() {
             egt.insert(&User { email: "a@b".into(), visits: 1 })?;
             let is_first = cx.once(egt).await?;
             assert_ne!(is_first, failed.load(Ordering::SeqCst));
-            match failed.swap(true, Ordering::SeqCst) {
-                true => Ok(()),
-                false => Err("the worker died".into()),
-            }
+            if failed.swap(true, Ordering::SeqCst) { Ok(()) } else { Err("the worker died".into()) }
         }
     });
     let stats = worker.drain().await.unwrap();

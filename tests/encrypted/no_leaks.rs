@@ -20,9 +20,10 @@ const CANARY: &str = "canary-4711";
 struct Loud(String);
 
 fn loud(text: &str) -> Result<(), InvalidValue> {
-    match text.starts_with(CANARY) {
-        true => Err(InvalidValue::new(format!("`{text}` does not fit"))),
-        false => Ok(()),
+    if text.starts_with(CANARY) {
+        Err(InvalidValue::new(format!("`{text}` does not fit")))
+    } else {
+        Ok(())
     }
 }
 

@@ -30,9 +30,10 @@ fn client(memory: &Arc<Memory>, current: u32) -> Client {
     let mut keys = Keyring::builder().primary(&scope, &root(1));
     for version in current.saturating_sub(1).max(1)..=current + 1 {
         let root = root(100 + u8::try_from(version).unwrap());
-        keys = match version == current {
-            true => keys.blind_token_key(&scope, version, &root),
-            false => keys.blind_token_key_for_lookups(&scope, version, &root),
+        keys = if version == current {
+            keys.blind_token_key(&scope, version, &root)
+        } else {
+            keys.blind_token_key_for_lookups(&scope, version, &root)
         };
     }
     Client::builder().backend(memory.clone()).keys(keys.build().unwrap()).build().unwrap()

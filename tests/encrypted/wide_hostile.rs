@@ -328,10 +328,7 @@ async fn unknown_encrypted_properties_stay_in_their_parts() -> Result<(), Error>
     let recorder = Recorder::around(Memory::new());
     let open = |keys: bool| {
         let builder = Client::builder().backend(recorder.clone());
-        match keys {
-            true => builder.keys(keyring(1)).build().unwrap(),
-            false => builder.build().unwrap(),
-        }
+        if keys { builder.keys(keyring(1)).build().unwrap() } else { builder.build().unwrap() }
     };
     let client = open(true);
     client.create_table("Staff").await?;

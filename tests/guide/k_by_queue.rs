@@ -371,12 +371,11 @@ async fn k06_k07_k10_a_crash_at_any_step_ends_in_exactly_one_place() -> TestResu
             .chain([(2, true), (3, false), (3, true), (4, false)])
         {
             let clock = Arc::new(SteppedClock::new(Ticks::new(638_000_000_000_000_000).unwrap()));
-            let inner: Arc<dyn Backend> = match embedded {
-                true => {
-                    let options = Embedded::options().clock(clock.clone());
-                    Arc::new(options.open(directory.path().join(format!("{runs}.db")))?)
-                }
-                false => Arc::new(Memory::with_clock(clock.clone())),
+            let inner: Arc<dyn Backend> = if embedded {
+                let options = Embedded::options().clock(clock.clone());
+                Arc::new(options.open(directory.path().join(format!("{runs}.db")))?)
+            } else {
+                Arc::new(Memory::with_clock(clock.clone()))
             };
             runs += 1;
             crash(inner, &clock, write, carried_out).await?;

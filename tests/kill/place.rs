@@ -86,11 +86,10 @@ impl Place {
             .claim_time(Duration::from_secs(2))
             .close_idle_after(Duration::from_secs(2));
         // Each second look on the emulator takes a write deadline of real time.
-        let outbox = match is_emulator() {
-            true => outbox
-                .request_timeout(Duration::from_secs(4))
-                .write_deadline(Duration::from_secs(36)),
-            false => outbox,
+        let outbox = if is_emulator() {
+            outbox.request_timeout(Duration::from_secs(4)).write_deadline(Duration::from_secs(36))
+        } else {
+            outbox
         };
         Client::builder()
             .backend(self.store.clone())

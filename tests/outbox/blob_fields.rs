@@ -1067,10 +1067,7 @@ async fn run_with_fault(
     }
     let _ = run(&world, verb, field, &don).await;
     world.client.wait_for_copies().await;
-    let is_met = match in_blobs {
-        true => !world.blobs.calm(),
-        false => world.fault.requests() - before > nth,
-    };
+    let is_met = if in_blobs { !world.blobs.calm() } else { world.fault.requests() - before > nth };
     if is_met {
         world.check_pointers(&when).await;
         world.settle(&when).await;

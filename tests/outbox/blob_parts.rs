@@ -155,10 +155,8 @@ impl MultipartUpload for Parts {
         self.begun += 1;
         self.log.lock().unwrap().push("part");
         // The store in memory takes a part's place when it is asked, so that parts may end in any order.
-        let (put, held) = match self.forgets {
-            true => (None, Some(data)),
-            false => (Some(self.inner.put_part(data)), None),
-        };
+        let (put, held) =
+            if self.forgets { (None, Some(data)) } else { (Some(self.inner.put_part(data)), None) };
         Box::pin(async move {
             fate.await?;
             drop(held);
@@ -176,9 +174,10 @@ impl MultipartUpload for Parts {
 
     async fn abort(&mut self) -> StoreResult<()> {
         self.log.lock().unwrap().push("abort");
-        match self.fails_to_abort.load(Ordering::Relaxed) {
-            true => Err(broken("abort")),
-            false => self.inner.abort().await,
+        if self.fails_to_abort.load(Ordering::Relaxed) {
+            Err(broken("abort"))
+        } else {
+            self.inner.abort().await
         }
     }
 }

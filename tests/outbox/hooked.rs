@@ -84,9 +84,10 @@ impl Backend for Hooked {
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
         Box::pin(async move {
-            let event = match batch.operations().iter().any(&self.is_awaited) {
-                true => self.event.lock().unwrap().take(),
-                false => None,
+            let event = if batch.operations().iter().any(&self.is_awaited) {
+                self.event.lock().unwrap().take()
+            } else {
+                None
             };
             if let Some(event) = event {
                 *self.kept.lock().unwrap() = Some(batch.clone());

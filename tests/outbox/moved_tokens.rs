@@ -291,9 +291,10 @@ async fn no_fault_parts_a_member_from_its_values_and_its_photo() {
                 }
                 let done = moves(&client, &stored).await;
                 client.wait_for_copies().await;
-                let is_met = match in_blobs {
-                    true => !world.blobs.calm(),
-                    false => world.fault.requests() - before > nth,
+                let is_met = if in_blobs {
+                    !world.blobs.calm()
+                } else {
+                    world.fault.requests() - before > nth
                 };
                 let about = format!("request {nth}, in blobs {in_blobs}, {fails:?}: {done:?}");
                 let members = world.settle(keys()).await;

@@ -84,9 +84,10 @@ async fn a_crash_at_any_step_leaves_the_employee_in_one_table_in_the_end() {
             world.client.worker().drain().await.unwrap();
             current.move_to(&stored, &archive).await.unwrap();
             let lost = || Error::new(ErrorKind::Backend, "connection lost");
-            let trouble = match carried_out {
-                true => InjectedFault::After(lost()),
-                false => InjectedFault::Before(lost()),
+            let trouble = if carried_out {
+                InjectedFault::After(lost())
+            } else {
+                InjectedFault::Before(lost())
             };
             world.fault.inject(RequestKind::Any, request, trouble);
             for at in request + 1..request + 60 {

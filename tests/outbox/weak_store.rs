@@ -75,10 +75,7 @@ impl WeakStore {
     async fn scan_without_order(&self, request: ScanRequest<'_>) -> Result<Rows, Error> {
         let is_second = request.from.is_some();
         let is_outbox = request.table == "Staff" && request.filter.to_string().contains("'~e");
-        let event = match is_second && is_outbox {
-            true => self.between.lock().unwrap().take(),
-            false => None,
-        };
+        let event = if is_second && is_outbox { self.between.lock().unwrap().take() } else { None };
         if let Some(event) = event {
             event.await;
         }
@@ -112,9 +109,10 @@ impl Backend for WeakStore {
     }
 
     fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
-        match self.is_ordered {
-            true => Box::pin(self.scan_in_order(request)),
-            false => Box::pin(self.scan_without_order(request)),
+        if self.is_ordered {
+            Box::pin(self.scan_in_order(request))
+        } else {
+            Box::pin(self.scan_without_order(request))
         }
     }
 

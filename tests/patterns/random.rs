@@ -57,10 +57,7 @@ impl Shape {
 
     /// Returns the value of a list that queries read, or one of an entity alone.
     fn city(self, id: u32) -> String {
-        match id < self.end() {
-            true => format!("found_{}", self.group(id)),
-            false => format!("city{id}"),
-        }
+        if id < self.end() { format!("found_{}", self.group(id)) } else { format!("city{id}") }
     }
 }
 

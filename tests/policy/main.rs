@@ -304,6 +304,47 @@ fn nothing_panics_on_data() {
     no_violations("library code returns errors", &violations);
 }
 
+/// Returns whether a line has an arm of a `match` of a condition, which `if` and `else` say more simply.
+fn has_arm_of_bool(code: &str) -> bool {
+    let is_arm = |(at, value): (usize, &str)| {
+        let (before, after) = (code[..at].trim_end(), &code[at + value.len()..]);
+        let starts = before.is_empty() || before.ends_with(['{', '}', ',']);
+        starts && (after.trim_start().starts_with("=>") || after.starts_with(" if "))
+    };
+    ["true", "false"].iter().any(|value| code.match_indices(value).any(is_arm))
+}
+
+#[test]
+fn a_condition_is_an_if() {
+    let mut violations = Vec::new();
+    for source in sources(&["runtime/src", "macros/src", "cli/src", "server/src"]) {
+        let has_arm = |line: &&Line| {
+            let example = line.text.trim_start().strip_prefix("///");
+            has_arm_of_bool(&line.code) || example.is_some_and(has_arm_of_bool)
+        };
+        let arms = source.lines.iter().filter(has_arm);
+        violations.extend(arms.map(|line| format!("{}:{}", source.path, line.number)));
+    }
+    no_violations("a condition is an `if`, not a `match` of `true` and `false`", &violations);
+}
+
+#[test]
+fn arms_of_conditions_are_found() {
+    for arm in [
+        "    true => 1,",
+        "false if x => {",
+        "match x { true => 1, _ => 2 }",
+        "{ _ => 1, false => 2 }",
+    ] {
+        assert!(has_arm_of_bool(arm), "{arm}");
+    }
+    for other in
+        ["    (true, false) => 1,", "truest => 1,", "Some(true) => 1,", "Is { up: true } => 1,"]
+    {
+        assert!(!has_arm_of_bool(other), "{other}");
+    }
+}
+
 #[test]
 fn sources_are_ascii() {
     let mut violations = Vec::new();

@@ -172,9 +172,10 @@ fn the_comparisons_of_all_48_pairs_of_types() {
             let answers = Comparison::ALL
                 .map(|by| Filter::compare("A", by, literal.clone()).matches(&row).unwrap());
             // eq, ne, gt, ge, lt, le: a mismatch is less than the literal.
-            let expected = match equal {
-                true => [true, false, false, true, false, true],
-                false => [false, true, false, false, true, true],
+            let expected = if equal {
+                [true, false, false, true, false, true]
+            } else {
+                [false, true, false, false, true, true]
             };
             assert_eq!(answers, expected, "{types:?}");
         }

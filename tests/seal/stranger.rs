@@ -84,9 +84,10 @@ fn decode(rows: &Json) -> Result<String, String> {
         .unwrap_or_else(|error| panic!("python3 does not run: {error}"));
     python.stdin.take().unwrap().write_all(rows.to_string().as_bytes()).unwrap();
     let said = python.wait_with_output().unwrap();
-    match said.status.success() {
-        true => Ok(String::from_utf8(said.stdout).unwrap()),
-        false => Err(String::from_utf8(said.stderr).unwrap()),
+    if said.status.success() {
+        Ok(String::from_utf8(said.stdout).unwrap())
+    } else {
+        Err(String::from_utf8(said.stderr).unwrap())
     }
 }
 

@@ -274,9 +274,12 @@ fn slow_vault() -> (Arc<Vault>, VaultKeys) {
         put(&vault, &format!("entable-{scope}"), &format!("entable-keyring 1\n{text}"));
     }
     *vault.delay.lock().unwrap() = Duration::from_secs(1);
-    let keys = keys.scopes(|partition_key| match partition_key.starts_with('t') {
-        true => KeyScope::named(partition_key),
-        false => KeyScope::default_scope(),
+    let keys = keys.scopes(|partition_key| {
+        if partition_key.starts_with('t') {
+            KeyScope::named(partition_key)
+        } else {
+            KeyScope::default_scope()
+        }
     });
     (vault, keys.with_blind_token_scopes())
 }

@@ -200,13 +200,12 @@ async fn a_copy_that_a_condition_gives_to_another_entity_stays() {
         let two = Player { captain: true, ..player(2, "Bea") };
         let before = world.players.get(at(2)).await.unwrap();
         assert_eq!(before.map(|stored| stored.into_inner()), Some(two));
-        match replaces {
-            true => {
-                let late = player(1, "Bea");
-                let refused = world.players.insert_or_replace(&late).await.unwrap_err();
-                assert!(refused.is_unique_violation(), "{refused}");
-            }
-            false => assert!(world.players.delete_at(at(1)).await.unwrap()),
+        if replaces {
+            let late = player(1, "Bea");
+            let refused = world.players.insert_or_replace(&late).await.unwrap_err();
+            assert!(refused.is_unique_violation(), "{refused}");
+        } else {
+            assert!(world.players.delete_at(at(1)).await.unwrap())
         }
         for key in [("red", "captain_Bea"), ("sponsor_Bea", "player")] {
             let copy = rows.get(key.0, key.1).await.unwrap();
@@ -296,17 +295,14 @@ async fn an_unreadable_entity_with_tokens_in_its_keys_goes_with_its_copies() {
         assert_eq!(count_rows(&client, "Patients").await, 3);
         let point = || Patient::primary().ssn("1-2-3");
         assert!(strict.get(point()).await.unwrap_err().is_decode());
-        match replaces {
-            true => {
-                let mended = Patient { ssn, mail: "eve@contoso.com".into(), scores: vec![1.5] };
-                strict.insert_or_replace(&mended).await.unwrap();
-                assert_eq!(*strict.get(point()).await.unwrap().unwrap(), mended);
-                assert_eq!(count_rows(&client, "Patients").await, 3);
-            }
-            false => {
-                assert!(strict.delete_at(point()).await.unwrap());
-                assert_eq!(count_rows(&client, "Patients").await, 0);
-            }
+        if replaces {
+            let mended = Patient { ssn, mail: "eve@contoso.com".into(), scores: vec![1.5] };
+            strict.insert_or_replace(&mended).await.unwrap();
+            assert_eq!(*strict.get(point()).await.unwrap().unwrap(), mended);
+            assert_eq!(count_rows(&client, "Patients").await, 3);
+        } else {
+            assert!(strict.delete_at(point()).await.unwrap());
+            assert_eq!(count_rows(&client, "Patients").await, 0);
         }
         assert!(strict.check().await.unwrap().is_clean());
     }
@@ -402,9 +398,10 @@ async fn an_unreadable_entity_of_an_older_version_goes_with_the_copies_of_that_v
         row.set("Lines", Value::from("[null]"));
         rows.replace(&row).await.unwrap();
         let point = OrderOfToday::primary().customer("ada").number(7);
-        match replaces {
-            true => drop(today.insert_or_replace(&order.into()).await.unwrap()),
-            false => assert!(today.delete_at(point).await.unwrap()),
+        if replaces {
+            drop(today.insert_or_replace(&order.into()).await.unwrap())
+        } else {
+            assert!(today.delete_at(point).await.unwrap())
         }
         let left = rows.query(Keys::partition("ada")).collect().await.unwrap();
         let left: Vec<&str> = left.iter().map(|row| row.row_key()).collect();

@@ -460,9 +460,10 @@ async fn every_verb_fails_at_every_request() -> Result<(), Error> {
                     client.wait_for_copies().await;
                     let before = files.get(at(1)).await?.unwrap();
                     let fault = Error::service(ServiceCode::InternalError, "injected");
-                    let fault = match after {
-                        true => InjectedFault::After(fault),
-                        false => InjectedFault::Before(fault),
+                    let fault = if after {
+                        InjectedFault::After(fault)
+                    } else {
+                        InjectedFault::Before(fault)
                     };
                     faults.inject(kind, nth, fault);
                     let result = act(&files).await;

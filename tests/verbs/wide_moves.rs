@@ -102,10 +102,8 @@ async fn dies_at(world: &World, request: usize, is_carried_out: bool) -> bool {
     let mut stored = files.get(at("Sales")).await.unwrap().unwrap();
     stored.folder = "Marketing".into();
     let dead = || Error::new(ErrorKind::Backend, "connection lost");
-    let first = match is_carried_out {
-        true => InjectedFault::After(dead()),
-        false => InjectedFault::Before(dead()),
-    };
+    let first =
+        if is_carried_out { InjectedFault::After(dead()) } else { InjectedFault::Before(dead()) };
     world.faults.inject(RequestKind::Any, request, first);
     for later in request + 1..request + 80 {
         world.faults.inject(RequestKind::Any, later, InjectedFault::Before(dead()));

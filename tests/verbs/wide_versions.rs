@@ -301,9 +301,10 @@ async fn every_verb_fails_at_every_request() -> Result<(), Error> {
                     years.create().await?;
                     client.table::<YearV1>().insert(&first(1)).await?;
                     let fault = Error::service(ServiceCode::InternalError, "injected");
-                    let fault = match after {
-                        true => InjectedFault::After(fault),
-                        false => InjectedFault::Before(fault),
+                    let fault = if after {
+                        InjectedFault::After(fault)
+                    } else {
+                        InjectedFault::Before(fault)
                     };
                     faults.inject(kind, nth, fault);
                     let result = act(&years).await;

@@ -321,9 +321,10 @@ pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
         let written = report.tables.iter().map(|table| table.written.rows()).sum();
         output.line(&format!("written: {}", rate(written, seconds)))?;
     }
-    match is_equal || copy.dry_run {
-        true => Ok(()),
-        false => Err(Failure::bad_data(explained(&copy, &report))),
+    if is_equal || copy.dry_run {
+        Ok(())
+    } else {
+        Err(Failure::bad_data(explained(&copy, &report)))
     }
 }
 
@@ -355,9 +356,10 @@ fn explained(copy: &Copy, report: &CopyReport) -> String {
     let extra = sum(|table| table.extra);
     let mut parts = Vec::new();
     if lacks + differs > 0 {
-        let again = match copy.compare {
-            true => "a copy without --compare writes them",
-            false => "stop the writers and run the copy again",
+        let again = if copy.compare {
+            "a copy without --compare writes them"
+        } else {
+            "stop the writers and run the copy again"
         };
         parts.push(format!("`{to}` lacks {}, and {} differ: {again}", rows(lacks), rows(differs)));
     }
@@ -367,9 +369,10 @@ fn explained(copy: &Copy, report: &CopyReport) -> String {
             rows(extra)
         ));
     }
-    match parts.is_empty() {
-        true => "the stores differ; stop all writers and run the copy again".to_owned(),
-        false => format!("the stores differ: {}", parts.join("; ")),
+    if parts.is_empty() {
+        "the stores differ; stop all writers and run the copy again".to_owned()
+    } else {
+        format!("the stores differ: {}", parts.join("; "))
     }
 }
 
@@ -419,9 +422,10 @@ fn blobs_json(report: &CopyBlobsReport) -> Value {
 
 /// Says what a copy of the table would do.
 fn say_plan(output: &Output, copy: &Copy, table: &TableCopy) -> Result<(), Failure> {
-    let extra = match copy.delete_extra {
-        true => format!("{} would be deleted", rows(table.extra)),
-        false => format!("{} of the target would stay", rows(table.extra)),
+    let extra = if copy.delete_extra {
+        format!("{} would be deleted", rows(table.extra))
+    } else {
+        format!("{} of the target would stay", rows(table.extra))
     };
     output.line(&format!(
         "{}: {} would be written ({} new, {} changed), {extra}",

@@ -23,9 +23,10 @@ pub(super) fn write_printable_message(f: &mut fmt::Formatter<'_>, message: &str)
         return f.write_str(message);
     }
     for character in message.chars() {
-        match is_plain(character) {
-            true => f.write_char(character)?,
-            false => write!(f, "{}", character.escape_unicode())?,
+        if is_plain(character) {
+            f.write_char(character)?
+        } else {
+            write!(f, "{}", character.escape_unicode())?
         }
     }
     Ok(())
@@ -58,9 +59,10 @@ impl Write for OneLine<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
-            match is_printable(character) {
-                true => self.f.write_char(character)?,
-                false => write!(self.f, "{}", character.escape_unicode())?,
+            if is_printable(character) {
+                self.f.write_char(character)?
+            } else {
+                write!(self.f, "{}", character.escape_unicode())?
             }
         }
         Ok(())

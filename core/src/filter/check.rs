@@ -87,9 +87,8 @@ fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     // The service would report a syntax error, whose code is `InvalidInput`.
-    limits::check_property_name(name).map_err(|error| match error.is_invalid() {
-        true => error.with_code(ServiceCode::InvalidInput),
-        false => error,
+    limits::check_property_name(name).map_err(|error| {
+        if error.is_invalid() { error.with_code(ServiceCode::InvalidInput) } else { error }
     })?;
     if RESERVED.contains(&name) {
         let message = format!(

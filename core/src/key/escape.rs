@@ -46,9 +46,10 @@ pub(super) fn escape_from_offset(out: &mut String, from: usize, terminator: Opti
     // Encoders only append to the text, so `from` lies within it.
     let Some(tail) = out.get(from..) else { return };
     // Most texts are ASCII, where a byte is a character.
-    let any = match tail.is_ascii() {
-        true => tail.bytes().any(|byte| is_escaped(char::from(byte), terminator)),
-        false => tail.contains(|c| is_escaped(c, terminator)),
+    let any = if tail.is_ascii() {
+        tail.bytes().any(|byte| is_escaped(char::from(byte), terminator))
+    } else {
+        tail.contains(|c| is_escaped(c, terminator))
     };
     if !any {
         return;

@@ -141,9 +141,10 @@ const DOUBLE_BYTES: usize = 24;
 /// Boolean, Int32 and String, `"name@odata.type":"type",`.
 fn property_bytes(name: &str, value: ValueRef<'_>) -> usize {
     let edm = value.edm_type();
-    let annotation = match edm.needs_annotation() {
-        true => name.len() + edm.name().len() + r#""@odata.type":"","#.len(),
-        false => 0,
+    let annotation = if edm.needs_annotation() {
+        name.len() + edm.name().len() + r#""@odata.type":"","#.len()
+    } else {
+        0
     };
     annotation + name.len() + r#""":,"#.len() + json_bytes(value)
 }

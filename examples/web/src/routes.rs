@@ -116,12 +116,13 @@ fn current_version(
     expected: &ETag,
 ) -> Result<Stored<Employee>, Problem> {
     let stored = found(current)?;
-    match Stored::etag(&stored) == *expected {
-        true => Ok(stored),
-        false => Err(Problem::new(
+    if Stored::etag(&stored) == *expected {
+        Ok(stored)
+    } else {
+        Err(Problem::new(
             StatusCode::PRECONDITION_FAILED,
             "the employee has changed: read it again",
-        )),
+        ))
     }
 }
 

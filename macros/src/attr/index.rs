@@ -31,9 +31,10 @@ const LIST_KEYS: [&str; 4] = ["row_key", "partition_key", "table", "in_blob"];
 impl IndexAttr {
     /// Reads one declaration: first the name of the index, then settings such as `row_key = ".."`.
     pub(super) fn read(setting: &Setting, is_list: bool, errors: &mut Errors) -> Option<Self> {
-        let (what, example) = match is_list {
-            true => ("list", "list(ByLastName, row_key = \"..\")"),
-            false => ("index", "index(ByEmail, row_key = \"..\")"),
+        let (what, example) = if is_list {
+            ("list", "list(ByLastName, row_key = \"..\")")
+        } else {
+            ("index", "index(ByEmail, row_key = \"..\")")
         };
         let list = setting.readable_list(example, errors);
         let settings = errors.take_ok(list)?;

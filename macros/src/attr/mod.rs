@@ -60,9 +60,10 @@ impl Parse for Setting {
         let key = Ident::parse_any(input).map_err(|error| no_name_error(input, error))?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
-            match input.is_empty() || input.peek(Token![,]) {
-                true => SettingValue::Missing,
-                false => SettingValue::Value(Box::new(value_of(&key, input)?)),
+            if input.is_empty() || input.peek(Token![,]) {
+                SettingValue::Missing
+            } else {
+                SettingValue::Value(Box::new(value_of(&key, input)?))
             }
         } else if input.peek(syn::token::Paren) {
             let inner;
@@ -91,9 +92,10 @@ fn no_name_error(input: ParseStream<'_>, error: syn::Error) -> syn::Error {
 fn value_of(key: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
     input.parse().map(without_group).map_err(|error| {
         // The compiler would report the end of the input at the derive.
-        match input.is_empty() {
-            true => syn::Error::new(key.span(), format!("the value of `{key}` is incomplete")),
-            false => error,
+        if input.is_empty() {
+            syn::Error::new(key.span(), format!("the value of `{key}` is incomplete"))
+        } else {
+            error
         }
     })
 }

@@ -52,9 +52,10 @@ fn name_fault<'f>(
     seen: &mut HashMap<&'f str, &'f str>,
 ) -> Option<String> {
     if name.is_empty() {
-        let found = match field.attr.rename.is_set() {
-            true => "`rename` is empty".to_owned(),
-            false => format!("`{}` results in an empty name", field.name),
+        let found = if field.attr.rename.is_set() {
+            "`rename` is empty".to_owned()
+        } else {
+            format!("`{}` results in an empty name", field.name)
         };
         Some(format!("{found}: expected a property name; write `rename = \"FirstName\"`"))
     } else if RESERVED_NAMES.contains(&name) {

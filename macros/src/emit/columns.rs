@@ -70,9 +70,10 @@ fn column_constant(
 fn column_doc(ident: &Ident, field: &Field) -> Option<String> {
     let patterns = field.property_patterns();
     let (first, last) = (patterns.first()?, patterns.last()?);
-    let properties = match first == last {
-        true => format!("The column of `{}`: property `{first}`.", field.name),
-        false => format!("The columns of `{}`: properties `{first}` to `{last}`.", field.name),
+    let properties = if first == last {
+        format!("The column of `{}`: property `{first}`.", field.name)
+    } else {
+        format!("The columns of `{}`: properties `{first}` to `{last}`.", field.name)
     };
     let (name, column) = (&field.name, format!("{}::{}", names::ident_text(ident), field.constant));
     let is_encrypted = field.encrypt_settings().is_some();

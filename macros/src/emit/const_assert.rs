@@ -25,9 +25,10 @@ pub(super) fn emit_const_asserts(entity: &Entity) -> TokenStream {
         usize::from(entity.discriminator_property().is_some()) + usize::from(entity.is_sealed);
     let has_many =
         |field: &Field| field.storage.has_known_names() && field.known_property_names().len() > 1;
-    let hint = match entity.fields.iter().any(has_many) {
-        true => "use fewer slots or pieces, or write",
-        false => "write",
+    let hint = if entity.fields.iter().any(has_many) {
+        "use fewer slots or pieces, or write"
+    } else {
+        "write"
     };
     let message = format!(
         "`{}` has more properties than a row can store (252): {hint} `wide` on the struct to store the entity in several rows",

@@ -70,10 +70,12 @@ fn steps<'m>(
         let is_value_given =
             given().any(|other| other.field == part.field && other.is_read_back_exactly(field));
         let name = &field.name;
-        let step = match family.has_period_and_value_of(part.field, &entity.fields) {
-            true if is_value_given => format!("{name}_exact"),
-            true => format!("{name}_period"),
-            false => name.clone(),
+        let step = if !family.has_period_and_value_of(part.field, &entity.fields) {
+            name.clone()
+        } else if is_value_given {
+            format!("{name}_exact")
+        } else {
+            format!("{name}_period")
         };
         if steps.iter().all(|(earlier, _)| *earlier != step) {
             steps.push((step, field));

@@ -336,9 +336,10 @@ pub(super) fn column_type_and_value(field: &Field) -> Option<(TokenStream, Token
                     }
                 }
             };
-            let value = match field.is_secret() {
-                true => quote! { _rt_Column::secret(#name, #read) },
-                false => quote! { _rt_stored_column(#name, #read) },
+            let value = if field.is_secret() {
+                quote! { _rt_Column::secret(#name, #read) }
+            } else {
+                quote! { _rt_stored_column(#name, #read) }
             };
             match field.encrypt_settings() {
                 Some(_) => (quote! { _rt_Column<Self, #ty, #kind> }, value),
@@ -510,9 +511,10 @@ pub(super) fn column_schemas_of_field(field: &Field, is_stored: bool) -> Option<
         | Storage::Blob(_) => return None,
         Storage::Plain => {
             let column = type_as_trait_item(ty, "Property", "COLUMN");
-            match is_stored {
-                true => quote! { _rt_property_schema(#name, #column) },
-                false => quote! { _rt_key_field_schema(#name, #column) },
+            if is_stored {
+                quote! { _rt_property_schema(#name, #column) }
+            } else {
+                quote! { _rt_key_field_schema(#name, #column) }
             }
         }
         Storage::Json => {
@@ -538,11 +540,13 @@ pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
     let (Storage::Series(names) | Storage::Split(names)) = &field.storage else { return None };
     let (name, first, slots) = (&field.name, names.first()?, names.len());
     let is_split = matches!(field.storage, Storage::Split(_));
-    let is_optional = match is_split {
+    let is_optional = if !is_split {
+        quote! { true }
+    } else if field.attr.json.is_set() {
         // An absent JSON value is stored as the text `null`.
-        true if field.attr.json.is_set() => quote! { false },
-        true => type_as_trait_item(&field.ty, "SplitValue", "OPTIONAL"),
-        false => quote! { true },
+        quote! { false }
+    } else {
+        type_as_trait_item(&field.ty, "SplitValue", "OPTIONAL")
     };
     Some(quote! {
         _rt::SeriesSchema {

@@ -372,9 +372,10 @@ impl<'m> FamilyPathBuilder<'m> {
         let name = self.states.get(at).map_or("any_field", next);
         let is_first = self.family.is_primary()
             && self.states.iter().take(at).all(|state| next(state) != name);
-        match is_first {
-            true => format_ident!("__{name}_comes_next"),
-            false => format_ident!("__{name}_comes_next_{}", self.first + at),
+        if is_first {
+            format_ident!("__{name}_comes_next")
+        } else {
+            format_ident!("__{name}_comes_next_{}", self.first + at)
         }
     }
 
@@ -452,9 +453,10 @@ impl<'m> FamilyPathBuilder<'m> {
             let after = self.after_period(given, at, part);
             self.exact_method(given, &after, field, &method, "Sets the period that holds")
         });
-        let exact = match self.has_method_for_exact_value(given) {
-            true => self.exact_method_beside_period(given, &after, field),
-            false => self.exact_method(given, &after, field, &field.ident, "Sets"),
+        let exact = if self.has_method_for_exact_value(given) {
+            self.exact_method_beside_period(given, &after, field)
+        } else {
+            self.exact_method(given, &after, field, &field.ident, "Sets")
         };
         let buckets = self.is_bucket(at, part).then(|| self.buckets_method(given, at, part, field));
         let is_open = self.is_path(given) && self.missing_parts(given, part.field).len() == 1;

@@ -68,15 +68,16 @@ fn apart(set: &EntitySet, schemas: &[TokenStream]) -> TokenStream {
         let shared = format!(
             "rows of `{a}` and rows of `{b}` could have the same key: write `#[table(allow(same_keys))]` on both types too, so that their queries and writes check the type"
         );
-        let keys_apart = match set.same_keys {
-            true => quote_spanned! { span =>
+        let keys_apart = if set.same_keys {
+quote_spanned! { span =>
                 const _: () = _rt::assert_copy_keys_apart(#first_schema, #second_schema, #copies);
                 const _: () = _rt::assert_shared_keys(#first_schema, #second_schema, #shared);
-            },
-            false => quote_spanned! { span =>
+            }
+} else {
+quote_spanned! { span =>
                 const _: () = _rt::assert_member_keys_apart(#first_schema, #second_schema, #keys);
-            },
-        };
+            }
+};
         quote_spanned! { span =>
             const _: () = _rt::assert_types_apart(#first_schema, #second_schema, #types);
             #keys_apart

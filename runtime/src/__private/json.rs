@@ -61,9 +61,8 @@ impl<T> JsonCodec<T> {
     {
         Self {
             put: |out, name, value| {
-                out.put_json(name, value).map_err(|error| match error.is_invalid() {
-                    true => out.redacted_error(name),
-                    false => error,
+                out.put_json(name, value).map_err(|error| {
+                    if error.is_invalid() { out.redacted_error(name) } else { error }
                 })
             },
             finish: |found, prefix, name| {
@@ -72,9 +71,12 @@ impl<T> JsonCodec<T> {
                 })
             },
             read: |row, name| {
-                read_json_field(row, name).map_err(|error| match error.is_decode() {
-                    true => InvalidValue::new("").redacted().into_read_error(name),
-                    false => error,
+                read_json_field(row, name).map_err(|error| {
+                    if error.is_decode() {
+                        InvalidValue::new("").redacted().into_read_error(name)
+                    } else {
+                        error
+                    }
                 })
             },
         }

@@ -63,9 +63,10 @@ impl PartBytes {
 
     /// Returns the hash of a blob that is this part alone.
     pub(super) async fn hash(self) -> Result<[u8; 32]> {
-        let hash = match self.len <= HASHED_IN_PLACE_BYTES {
-            true => self.update_hash(Sha256::new()),
-            false => run_blocking(|| self.update_hash(Sha256::new())).await?,
+        let hash = if self.len <= HASHED_IN_PLACE_BYTES {
+            self.update_hash(Sha256::new())
+        } else {
+            run_blocking(|| self.update_hash(Sha256::new())).await?
         };
         Ok(hash.finalize().into())
     }

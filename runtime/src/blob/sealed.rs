@@ -252,9 +252,10 @@ impl ContentOpener {
     async fn next_chunk(&mut self) -> Result<Option<Bytes>> {
         let (index, count) = (self.index, chunk_count(self.len));
         if index == count {
-            return match self.source.is_at_end().await? {
-                true => Ok(None),
-                false => Err(corrupt_error("it has bytes after its last chunk".to_owned())),
+            return if self.source.is_at_end().await? {
+                Ok(None)
+            } else {
+                Err(corrupt_error("it has bytes after its last chunk".to_owned()))
             };
         }
         let sealed = self.source.take_bytes(chunk_len(self.len, index)).await?;

@@ -236,9 +236,10 @@ impl Export {
     async fn write_to_new_file(&self, new_file: &NewFile) -> Result<ExportReport> {
         let (mut file, part) = (new_file.file(), new_file.path_while_written());
         let failed = |error| file_error(part, "writing", error);
-        let before = match self.is_resumed {
-            true => self.read_earlier_attempt(part, file)?,
-            false => EarlierRows::default(),
+        let before = if self.is_resumed {
+            self.read_earlier_attempt(part, file)?
+        } else {
+            EarlierRows::default()
         };
         // Cuts off a line that a crash has broken.
         file.set_len(before.bytes).map_err(failed)?;

@@ -194,9 +194,10 @@ impl RowWriter {
             self.deleted += outcome.deleted;
             self.requests += outcome.requests;
             self.refused.extend(outcome.refused);
-            self.limit = match outcome.is_throttled {
-                true => (self.limit / 2).max(1),
-                false => (self.limit + 1).min(self.most),
+            self.limit = if outcome.is_throttled {
+                (self.limit / 2).max(1)
+            } else {
+                (self.limit + 1).min(self.most)
             };
             if let Some((line, error)) = outcome.failure
                 && self.failure.as_ref().is_none_or(|(first, _)| line < *first)

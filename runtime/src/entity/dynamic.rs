@@ -53,9 +53,10 @@ impl fmt::Debug for DynamicEntity {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut map = f.debug_map();
                 for (name, value) in self.0.properties.iter() {
-                    match self.0.encrypted.contains(name) {
-                        true => map.entry(&name, &"(encrypted)"),
-                        false => map.entry(&name, value),
+                    if self.0.encrypted.contains(name) {
+                        map.entry(&name, &"(encrypted)")
+                    } else {
+                        map.entry(&name, value)
                     };
                 }
                 map.finish()

@@ -68,9 +68,10 @@ fn row_of(
     row_key: &str,
 ) -> Result<Row> {
     let mut row = Row::build(partition_key, row_key);
-    let mut out = match family.is_primary() {
-        true => PropertyWriter::new(&mut row),
-        false => PropertyWriter::for_copy(&mut row),
+    let mut out = if family.is_primary() {
+        PropertyWriter::new(&mut row)
+    } else {
+        PropertyWriter::for_copy(&mut row)
     };
     entity.write_properties(family, &mut out);
     out.return_first_error()?;

@@ -84,9 +84,12 @@ impl<E> Patch<E> {
     #[doc(hidden)]
     #[must_use]
     pub fn redacted(mut self, name: &str) -> Self {
-        self.fault = self.fault.map(|fault| match fault.property() == Some(name) {
-            true => InvalidValue::new("").redacted().into_write_error(name),
-            false => fault,
+        self.fault = self.fault.map(|fault| {
+            if fault.property() == Some(name) {
+                InvalidValue::new("").redacted().into_write_error(name)
+            } else {
+                fault
+            }
         });
         self
     }

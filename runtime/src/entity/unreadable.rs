@@ -54,9 +54,10 @@ impl KeysInFamily {
     ) -> Result<Self> {
         Ok(Self {
             // A local row is in the primary's partition.
-            partition_key: match family.is_remote {
-                true => write_key(own, &family.partition, "PartitionKey", primary)?,
-                false => primary.partition_key().to_owned(),
+            partition_key: if family.is_remote {
+                write_key(own, &family.partition, "PartitionKey", primary)?
+            } else {
+                primary.partition_key().to_owned()
             },
             row_key: write_key(own, &family.row, "RowKey", primary)?,
         })

@@ -24,9 +24,10 @@ pub(super) fn causes_of_call(
     if was.table != is.table {
         causes.push(format!("the table was `{}` and is `{}`", was.table, is.table));
     }
-    match is_read(call) {
-        true => read_causes(call, compared, (was, is), &mut causes),
-        false => write_causes((was, is), &mut causes),
+    if is_read(call) {
+        read_causes(call, compared, (was, is), &mut causes)
+    } else {
+        write_causes((was, is), &mut causes)
     }
     causes.iter().map(|cause| format!("{cause}, in `{name}`")).collect()
 }

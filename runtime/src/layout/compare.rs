@@ -25,10 +25,7 @@ pub(super) fn compare_layouts(old: &[EntityShape], new: &[EntityShape]) -> Vec<L
     };
     for name in names(old) {
         let (was, is) = (versions_of(old, &name), versions_of(new, &name));
-        match is.is_empty() {
-            true => gone.push(was),
-            false => list.extend(compare_type(&name, &was, &is)),
-        }
+        if is.is_empty() { gone.push(was) } else { list.extend(compare_type(&name, &was, &is)) }
     }
     for name in names(new) {
         if !versions_of(old, &name).is_empty() {
@@ -84,11 +81,10 @@ fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut EntityTypeChange
 fn removed_type(was: &[&EntityShape]) -> Vec<LayoutChange> {
     let Some(newest) = was.first() else { return Vec::new() };
     let mut changes = EntityTypeChanges::empty_for_type(newest.entity_type.clone());
-    let drain = match newest.rows.iter().any(|rows| rows.is_remote) {
-        true => {
-            "run a worker of the earlier program until `client.outbox_status()` has no open work, then "
-        }
-        false => "",
+    let drain = if newest.rows.iter().any(|rows| rows.is_remote) {
+        "run a worker of the earlier program until `client.outbox_status()` has no open work, then "
+    } else {
+        ""
     };
     let how = format!(
         "{drain}delete its rows, or table `{}` if no other type keeps rows in it; sets without `other` \

@@ -64,10 +64,7 @@ impl OldAndNewEntity<'_> {
                 _ => return KeyChange::Other,
             }
         }
-        match renamed.is_empty() {
-            true => KeyChange::Equal,
-            false => KeyChange::Renamed(renamed),
-        }
+        if renamed.is_empty() { KeyChange::Equal } else { KeyChange::Renamed(renamed) }
     }
 
     /// Returns the type changes that make two templates write different keys, as text to append to the

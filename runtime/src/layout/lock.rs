@@ -249,9 +249,10 @@ impl Layout {
             }
         };
         // A file with other line ends or comments has an equal layout.
-        match earlier == *self {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Invalid, self.difference(&earlier, path, holds))),
+        if earlier == *self {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Invalid, self.difference(&earlier, path, holds)))
         }
     }
 
@@ -265,13 +266,14 @@ impl Layout {
                 "entities, properties or patterns stand in another order: compatible".to_owned(),
             );
         }
-        let end = match holds {
-            true => format!(
+        let end = if holds {
+            format!(
                 "when each change is prepared for, accept them with {ACCEPT}=write in the environment"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "{ACCEPT}=write writes the file once each pattern holds: change its path, what it claims, or the type"
-            ),
+            )
         };
         format!(
             "the layout differs from `{}`:\n\n{}\n\n{end}",

@@ -87,18 +87,19 @@ impl EntityTypeChanges {
         may_be_absent: bool,
         how_to_keep: &str,
     ) {
-        match may_be_absent {
-            true => self.push(
+        if may_be_absent {
+            self.push(
                 RequiredWork::Nothing,
                 format!("{field} may be absent"),
                 "deploy all readers before the first writer: programs of the earlier layout cannot read \
                  rows without it",
-            ),
-            false => self.push(
+            )
+        } else {
+            self.push(
                 RequiredWork::Version,
                 format!("{field} may no longer be absent"),
                 format!("rows without it cannot be read: {how_to_keep}"),
-            ),
+            )
         }
     }
 

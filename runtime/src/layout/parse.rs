@@ -151,10 +151,7 @@ fn parse_rows(kind: FamilyKind, name: &str, words: &mut Words<'_>) -> Option<Row
         in_blob: takes_word(words, "blob"),
         is_unique: takes_word(words, "unique"),
         is_conditional: takes_word(words, "conditional"),
-        table: match takes_word(words, "table") {
-            true => Some(words.next()?.to_owned()),
-            false => None,
-        },
+        table: if takes_word(words, "table") { Some(words.next()?.to_owned()) } else { None },
         partition: empty(),
         row: empty(),
         left_out: Vec::new(),
@@ -194,14 +191,16 @@ fn parse_property(words: &mut Words<'_>) -> Option<PropertyShape> {
         stored_type: parse_type(words)?,
         is_optional: takes_word(words, "optional"),
         has_default: takes_word(words, "default"),
-        within: match takes_word(words, "within") {
-            true => Some(words.next()?.trim_start_matches('-').to_owned()),
-            false => None,
+        within: if takes_word(words, "within") {
+            Some(words.next()?.trim_start_matches('-').to_owned())
+        } else {
+            None
         },
         part: if takes_word(words, "part") { words.next()?.parse().ok()? } else { 1 },
-        encryption: match takes_word(words, "encrypted") {
-            true => Some(parse_encryption(words)?),
-            false => None,
+        encryption: if takes_word(words, "encrypted") {
+            Some(parse_encryption(words)?)
+        } else {
+            None
         },
     })
 }
@@ -209,9 +208,10 @@ fn parse_property(words: &mut Words<'_>) -> Option<PropertyShape> {
 fn parse_encryption(words: &mut Words<'_>) -> Option<PropertyEncryptionShape> {
     let pad = if takes_word(words, "pad") { words.next()?.parse().ok()? } else { 0 };
     let hides_none = takes_word(words, "hide_none");
-    let blind = match takes_word(words, "blind") {
-        true => Some((words.next()?.to_owned(), words.next()?.parse().ok()?)),
-        false => None,
+    let blind = if takes_word(words, "blind") {
+        Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+    } else {
+        None
     };
     Some(PropertyEncryptionShape { pad, hides_none, blind })
 }

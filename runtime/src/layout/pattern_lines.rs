@@ -55,12 +55,11 @@ fn parse_declared(text: &str) -> Option<DeclaredShape> {
 
 fn parse_call(text: &str) -> Option<CallShape> {
     let (function, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let (entity_type, rest) = match rest.starts_with('"') {
-        true => {
-            let (entity_type, rest) = split_quoted(rest)?;
-            (Some(entity_type), rest)
-        }
-        false => (None, rest),
+    let (entity_type, rest) = if rest.starts_with('"') {
+        let (entity_type, rest) = split_quoted(rest)?;
+        (Some(entity_type), rest)
+    } else {
+        (None, rest)
     };
     let mut words = rest.split_whitespace().peekable();
     let rows = words.next_if(|word| *word != "times").map(str::to_owned);
@@ -84,8 +83,5 @@ fn parse_plan(text: &str) -> Option<PlanShape> {
 
 /// Takes `word` and the number after it, if the next word is `word`. Returns `None` if no number follows.
 fn parse_number(words: &mut Words<'_>, word: &str) -> Option<Option<u64>> {
-    match takes_word(words, word) {
-        true => words.next()?.parse().ok().map(Some),
-        false => Some(None),
-    }
+    if takes_word(words, word) { words.next()?.parse().ok().map(Some) } else { Some(None) }
 }

@@ -64,12 +64,11 @@ fn report_property_rename(
 }
 
 fn report_removed_property(was: &PropertyShape, changes: &mut EntityTypeChanges) {
-    let how = match was.may_be_absent() {
-        true => "stored rows keep the value until they are replaced",
-        false => {
-            "deploy all readers before the first writer: programs of the earlier layout cannot read \
+    let how = if was.may_be_absent() {
+        "stored rows keep the value until they are replaced"
+    } else {
+        "deploy all readers before the first writer: programs of the earlier layout cannot read \
              rows without it"
-        }
     };
     changes.push(RequiredWork::Nothing, format!("property `{}` is gone", was.name), how);
 }
@@ -203,18 +202,19 @@ fn compare_type_of_property(
         ),
         TypeChange::Unreadable => {
             let gone = variants_gone(&was.stored_type, &is.stored_type).unwrap_or_default();
-            match gone.is_empty() {
-                true => changes.push(
+            if gone.is_empty() {
+changes.push(
                     RequiredWork::Version,
                     what,
                     format!("stored values cannot be read: {UPGRADE}"),
-                ),
-                false => changes.push(
+                )
+} else {
+changes.push(
                     RequiredWork::Version,
                     format!("the enum of property `{name}` has no `{}` any more", gone.join("`, `")),
                     format!("stored values of it cannot be read: keep it; or {UPGRADE}"),
-                ),
-            }
+                )
+}
         }
     }
 }
@@ -245,18 +245,20 @@ fn compare_encryption(
         changes.push(RequiredWork::Nothing, what, how);
     }
     if was.hides_none != is.hides_none {
-        let what = match is.hides_none {
-            true => format!("absent values of `{name}` are now hidden"),
-            false => format!("absent values of `{name}` are no longer hidden"),
+        let what = if is.hides_none {
+            format!("absent values of `{name}` are now hidden")
+        } else {
+            format!("absent values of `{name}` are no longer hidden")
         };
-        match is.hides_none {
-            true => changes.push(RequiredWork::Migration, what, REENCRYPT),
-            false => changes.push(
+        if is.hides_none {
+            changes.push(RequiredWork::Migration, what, REENCRYPT)
+        } else {
+            changes.push(
                 RequiredWork::Nothing,
                 what,
                 "stored rows are read as before; deploy all readers before the first writer: programs of \
                  the earlier layout refuse rows without a hidden absence",
-            ),
+            )
         }
     }
     if was.blind != is.blind {

@@ -146,10 +146,8 @@ fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
         );
     }
     // A remote list is identified by its PartitionKey, a local one by its RowKey.
-    let (key, shape) = match rows.is_remote {
-        true => ("PartitionKey", &rows.partition),
-        false => ("RowKey", &rows.row),
-    };
+    let (key, shape) =
+        if rows.is_remote { ("PartitionKey", &rows.partition) } else { ("RowKey", &rows.row) };
     match split_template(&shape.template).next() {
         Some(TemplatePiece::Literal(prefix)) => {
             format!("delete the rows of table `{table}` whose {key} begins with `{prefix}`")
@@ -179,9 +177,10 @@ fn report_removed_rows(entity: &EntityShape, was: &RowsShape, changes: &mut Enti
 }
 
 fn report_added_rows(entity: &EntityShape, is: &RowsShape, changes: &mut EntityTypeChanges) {
-    let duplicates = match is.is_unique {
-        true => "; its report and the poison table name entities that have one value",
-        false => "",
+    let duplicates = if is.is_unique {
+        "; its report and the poison table name entities that have one value"
+    } else {
+        ""
     };
     let workers = if is.is_remote { "deploy workers, then writers" } else { "deploy all writers" };
     let how = format!(
@@ -205,11 +204,10 @@ fn report_rows_rename(
             "the rows of a local list do not name it",
         );
     }
-    let first = match was.is_remote {
-        true => {
-            "run a worker of the earlier program until `client.outbox_status()` has no open work; "
-        }
-        false => "",
+    let first = if was.is_remote {
+        "run a worker of the earlier program until `client.outbox_status()` has no open work; "
+    } else {
+        ""
     };
     let how = format!(
         "its rows hold the earlier name; keep it, or {first}{}, then {}",
@@ -237,12 +235,11 @@ fn compare_derived(
             None => rows_noun(rows),
         };
         let what = format!("{} is now {}", place(was), place(is));
-        let first = match was.is_remote {
-            true => {
-                "run a worker of the earlier program until `client.outbox_status()` has no open \
+        let first = if was.is_remote {
+            "run a worker of the earlier program until `client.outbox_status()` has no open \
                      work, "
-            }
-            false => "",
+        } else {
+            ""
         };
         let how = format!("{first}{}, then {}", rebuild_step(new, is), deletion_step(old, was));
         let needs = if was.is_remote { RequiredWork::Migration } else { RequiredWork::Rebuild };
@@ -306,15 +303,17 @@ fn compare_flags(
         _ => {}
     }
     if was.is_conditional != is.is_conditional {
-        let what = match is.is_conditional {
-            true => format!("{name} now has a condition"),
-            false => format!("{name} has no condition any more"),
+        let what = if is.is_conditional {
+            format!("{name} now has a condition")
+        } else {
+            format!("{name} has no condition any more")
         };
-        let how = match is.is_conditional {
-            true => "deploy all writers, then delete copies of entities that it leaves out with \
+        let how = if is.is_conditional {
+            "deploy all writers, then delete copies of entities that it leaves out with \
                      `table.check().repair()`"
-                .to_owned(),
-            false => format!("deploy all writers, {}", rebuild_step(versions.new, is)),
+                .to_owned()
+        } else {
+            format!("deploy all writers, {}", rebuild_step(versions.new, is))
         };
         changes.push(RequiredWork::Rebuild, what, how);
     }

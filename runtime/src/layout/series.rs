@@ -165,14 +165,15 @@ fn report_other_length(
         let how = format!("queries of one part would not find stored values: {UPGRADE}");
         return changes.push(RequiredWork::Version, what, how);
     }
-    match is.first.hides_absence() {
-        true => changes.push(RequiredWork::Migration, what, REENCRYPT),
-        false => changes.push(
+    if is.first.hides_absence() {
+        changes.push(RequiredWork::Migration, what, REENCRYPT)
+    } else {
+        changes.push(
             RequiredWork::Nothing,
             what,
             "rows without the new ones are read; deploy all readers before the first writer: \
              programs of the earlier layout do not see the new properties",
-        ),
+        )
     }
 }
 

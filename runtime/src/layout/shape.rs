@@ -536,9 +536,10 @@ impl fmt::Display for RowsShape {
         writeln!(f)?;
         writeln!(f, "    partition {}", self.partition)?;
         writeln!(f, "    row {}", self.row)?;
-        match self.left_out.is_empty() {
-            true => Ok(()),
-            false => writeln!(f, "    without {}", self.left_out.join(" ")),
+        if self.left_out.is_empty() {
+            Ok(())
+        } else {
+            writeln!(f, "    without {}", self.left_out.join(" "))
         }
     }
 }

@@ -104,8 +104,8 @@ fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut Enti
             // Tokens name the table too.
             || keys.flat_map(KeyTemplateShape::parts).any(|(_, form)| form == "hmac")
     };
-    match is_encrypted(old) {
-        true => changes.push(
+    if is_encrypted(old) {
+        changes.push(
             RequiredWork::Migration,
             what,
             format!(
@@ -113,7 +113,8 @@ fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut Enti
                  field's name, or write all rows with `bulk().insert_all(..)` to tables of another name",
                 old.table
             ),
-        ),
-        false => changes.push(RequiredWork::Nothing, what, "tables keep their names"),
+        )
+    } else {
+        changes.push(RequiredWork::Nothing, what, "tables keep their names")
     }
 }

@@ -261,9 +261,10 @@ impl<E: TableEntity> Table<E> {
         }
         let own: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
         // Read after the floor was raised, to find all work that was recorded before.
-        let open = match client.outbox().guards.guard_holds(Guard::OpenWorkKept) {
-            true => tables_with_open_work(client, &own).await?,
-            false => BTreeSet::new(),
+        let open = if client.outbox().guards.guard_holds(Guard::OpenWorkKept) {
+            tables_with_open_work(client, &own).await?
+        } else {
+            BTreeSet::new()
         };
         let (kept, mut idle): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|(_, name)| open.contains(name));

@@ -67,9 +67,10 @@ impl BlobUploads {
                 .write_blobs(outbox, table, verb, &effect)
                 .await
                 .map_err(|error| error.in_table(table).at_operation(verb))?;
-            with_blobs.push(match stored.is_empty() {
-                true => effect,
-                false => Arc::new(effect_with_stored_blobs(&effect, &stored)?),
+            with_blobs.push(if stored.is_empty() {
+                effect
+            } else {
+                Arc::new(effect_with_stored_blobs(&effect, &stored)?)
             });
         }
         Ok(with_blobs)

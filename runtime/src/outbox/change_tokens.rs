@@ -78,9 +78,10 @@ pub(crate) async fn plan_effect(
     plan: impl FnMut() -> Result<Effect>,
 ) -> Result<Effect> {
     let effect = outbox.store.run_with_blind_token_keys(tokens, plan).await?;
-    match effect.is_old_unconfirmed {
+    if effect.is_old_unconfirmed {
         // Boxed because it is rare, and the future of every commit would reserve space for it.
-        true => Box::pin(drop_copies_of_other_owners(outbox, table, effect)).await,
-        false => Ok(effect),
+        Box::pin(drop_copies_of_other_owners(outbox, table, effect)).await
+    } else {
+        Ok(effect)
     }
 }

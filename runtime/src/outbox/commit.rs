@@ -274,9 +274,10 @@ async fn try_commit_once(
     {
         return Ok(Attempt::Busy(error));
     }
-    let effects = match needs.contain_any(Needs::CURRENT.and(Needs::EXPIRY)) {
-        true => effects_of_changes(outbox, table, changes, expired).await?,
-        false => known_effects(changes),
+    let effects = if needs.contain_any(Needs::CURRENT.and(Needs::EXPIRY)) {
+        effects_of_changes(outbox, table, changes, expired).await?
+    } else {
+        known_effects(changes)
     };
     let (effects, deadline) = write_before_rows(outbox, table, effects, state).await?;
     let (read, mut outbox_rows) = read_other_rows(outbox, table, &effects, state).await?;
@@ -357,9 +358,10 @@ async fn read_other_rows<'s>(
     }
     // Read the remote copies before the commit. Writes after the commit under these ETags cannot overwrite a
     // newer version of the primary.
-    let outbox_rows = match needs.contain(Needs::REMOTE) || !extra_rows.is_empty() {
-        true => Some(OutboxPlan::plan_outbox_rows(outbox, table, effects, extra_rows).await),
-        false => None,
+    let outbox_rows = if needs.contain(Needs::REMOTE) || !extra_rows.is_empty() {
+        Some(OutboxPlan::plan_outbox_rows(outbox, table, effects, extra_rows).await)
+    } else {
+        None
     };
     if needs.contain(Needs::PARTS) {
         read.generation = outbox.store.random.random_id();

@@ -80,9 +80,10 @@ impl FastPath {
             check_blob_store_for_list(&outbox.store, &membership.address.assume_list_address())
                 .await?;
         }
-        match self.dirty_rows_to_write().any(|dirty| !dirty.old_blobs.is_empty()) {
-            true => blob_writes::check_has_blob_store(outbox),
-            false => Ok(()),
+        if self.dirty_rows_to_write().any(|dirty| !dirty.old_blobs.is_empty()) {
+            blob_writes::check_has_blob_store(outbox)
+        } else {
+            Ok(())
         }
     }
 

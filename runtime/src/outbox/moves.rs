@@ -502,10 +502,7 @@ enum TargetError {
 impl TargetError {
     /// A key for the tokens in the target's keys may come back; what cannot be planned never can.
     fn of_plan(error: Error) -> Self {
-        match error.is_key_unavailable() {
-            true => Self::Failed(error),
-            false => Self::Refused(error),
-        }
+        if error.is_key_unavailable() { Self::Failed(error) } else { Self::Refused(error) }
     }
 }
 

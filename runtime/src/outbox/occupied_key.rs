@@ -53,11 +53,12 @@ impl OccupiedKey<'_> {
             let (state, claim) = read_claim(&self.outbox.store, owner.as_row_at(), id).await?;
             if state == ClaimState::Alive {
                 let pending = "the entity {}, whose write is pending";
-                return Ok(match is_own || self.is_released_by(owner.as_row_at()) {
-                    true => OccupiedKeyAction::Busy(BlockingClaim::new(id, owner, claim)?),
-                    false => OccupiedKeyAction::Pending(
+                return Ok(if is_own || self.is_released_by(owner.as_row_at()) {
+                    OccupiedKeyAction::Busy(BlockingClaim::new(id, owner, claim)?)
+                } else {
+                    OccupiedKeyAction::Pending(
                         self.violation_naming_holder(owner.as_row_at(), pending),
-                    ),
+                    )
                 });
             }
         }
@@ -70,12 +71,11 @@ impl OccupiedKey<'_> {
             let Some(holder) = self.find_holder(named.as_row_at()).await? else { continue };
             let may_take_over =
                 self.is_released_by(holder.as_row_at()) || holder.as_row_at() == self.primary;
-            return Ok(match may_take_over {
-                true => OccupiedKeyAction::TakeOver(Some(holder)),
-                false => {
-                    let error = self.violation_naming_holder(holder.as_row_at(), "the entity {}");
-                    OccupiedKeyAction::Violation(error, Some(holder))
-                }
+            return Ok(if may_take_over {
+                OccupiedKeyAction::TakeOver(Some(holder))
+            } else {
+                let error = self.violation_naming_holder(holder.as_row_at(), "the entity {}");
+                OccupiedKeyAction::Violation(error, Some(holder))
             });
         }
         // The owners were read after this row, so its ETag proves that it still has no owner.

@@ -119,10 +119,11 @@ impl<'n> OutboxPlan<'n> {
                     }
                     _ => error,
                 };
-                match error.is_contended() && !is_final {
+                if error.is_contended() && !is_final {
                     // It may have ended by the next attempt.
-                    true => Ok(Attempt::Busy(error)),
-                    false => Err(error),
+                    Ok(Attempt::Busy(error))
+                } else {
+                    Err(error)
                 }
             }
         };

@@ -173,12 +173,11 @@ async fn insert_markers(outbox: &Outbox, fences: &[PendingRegistration]) -> Resu
 }
 
 fn new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Fence {
-    match outbox.guards.guard_holds(Guard::FenceOfItsOwn) {
-        true => {
-            Fence::new(table, partition_key, outbox.store.random.random_id(), outbox.clock.now())
-        }
+    if outbox.guards.guard_holds(Guard::FenceOfItsOwn) {
+        Fence::new(table, partition_key, outbox.store.random.random_id(), outbox.clock.now())
+    } else {
         // The single fence that all processes of a simulation share.
-        false => Fence::new(table, partition_key, "0".repeat(24), Ticks::UNIX_EPOCH),
+        Fence::new(table, partition_key, "0".repeat(24), Ticks::UNIX_EPOCH)
     }
 }
 

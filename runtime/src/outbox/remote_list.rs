@@ -159,9 +159,10 @@ async fn write_blob(
     let write_id = outbox.store.random.random_id();
     let text = list_text_after(at, ids, delta, write_id)?;
     // The blob's version is the condition of its write, like the ETag of a row.
-    let seen = match outbox.guards.guard_holds(Guard::DestinationVersion) {
-        true => list.map(|list| list.version.clone()),
-        false => read_list_blob_version(&outbox.store, at).await?,
+    let seen = if outbox.guards.guard_holds(Guard::DestinationVersion) {
+        list.map(|list| list.version.clone())
+    } else {
+        read_list_blob_version(&outbox.store, at).await?
     };
     deadline.run_before_deadline(write_list_blob(&outbox.store, at, text, seen)).await?;
     Ok(ListAfterWrite::Blob)

@@ -54,12 +54,13 @@ impl OccupiedLocalCopy<'_> {
             Holder::Entity(partition_key, row_key, _) => {
                 let holder = row_key.escape_debug();
                 // Every error contains the copy's own PartitionKey. The holder's may differ.
-                match partition_key == found.partition_key() {
-                    true => format!("the key of index `{index}` is held by the entity `{holder}`"),
-                    false => format!(
+                if partition_key == found.partition_key() {
+                    format!("the key of index `{index}` is held by the entity `{holder}`")
+                } else {
+                    format!(
                         "the key of index `{index}` is held by the entity `{holder}` of the partition `{}`",
                         partition_key.escape_debug()
-                    ),
+                    )
                 }
             }
             Holder::Orphan(row_key) => format!(

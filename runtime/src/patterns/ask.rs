@@ -143,10 +143,8 @@ fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: UntypedPath)
     };
     let is_wide =
         schema.needs().contain(Needs::PARTS) && family.is_some_and(|family| family.is_primary());
-    let parts = match is_wide {
-        true => wide::part_numbers_to_read(schema, columns.as_deref()).len(),
-        false => 1,
-    };
+    let parts =
+        if is_wide { wide::part_numbers_to_read(schema, columns.as_deref()).len() } else { 1 };
     Question {
         verb,
         table: family

@@ -131,11 +131,10 @@ impl Plan {
         );
         let hot = self.hot_partitions();
         let limit = self.times_until_limit();
-        let about = match limit.is_finite() {
-            true => {
-                format!("{targets} The first of them is met at {} times the load.", number(limit))
-            }
-            false => targets,
+        let about = if limit.is_finite() {
+            format!("{targets} The first of them is met at {} times the load.", number(limit))
+        } else {
+            targets
         };
         PlanPart {
             title: "Load",

@@ -305,11 +305,10 @@ impl Question {
                     return Self::of_change(write, Some(property));
                 }
                 let (name, entity) = (property, schema.entity);
-                match is_key {
-                    true => format!("`{name}` is in a key of `{entity}`: ask for `replace_keys`"),
-                    false => {
-                        format!("`{entity}` has no property `{name}`: name a column of `{entity}`")
-                    }
+                if is_key {
+                    format!("`{name}` is in a key of `{entity}`: ask for `replace_keys`")
+                } else {
+                    format!("`{entity}` has no property `{name}`: name a column of `{entity}`")
                 }
             }
             _ => format!(
@@ -421,13 +420,12 @@ impl QueryWork {
         let asked = if self.lists_tables { existing } else { self.tables.max(1) };
         let items_of_table = found.div_ceil(existing);
         // The query ends in the table in which it has found enough.
-        let used = match items < found {
-            true => items.div_ceil(items_of_table.max(1)).max(1),
-            false => existing,
-        };
-        let items_of_last = match items < found {
-            true => items.saturating_sub(items_of_table.saturating_mul(used - 1)),
-            false => items_of_table,
+        let used =
+            if items < found { items.div_ceil(items_of_table.max(1)).max(1) } else { existing };
+        let items_of_last = if items < found {
+            items.saturating_sub(items_of_table.saturating_mul(used - 1))
+        } else {
+            items_of_table
         };
         let last = asked.saturating_mul(used).div_ceil(existing);
         // First pages are read together, later pages of a table when its turn comes.

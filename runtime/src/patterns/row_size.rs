@@ -18,10 +18,11 @@ const ASSUMED_KEY_UNITS: u64 = 40;
 /// each unit of the keys, and for each property 8, two for each unit of its name, and its value.
 pub(super) fn estimate_row_bytes(schema: &Schema, family: &RowFamily) -> u64 {
     let head = 4 + 2 * ASSUMED_KEY_UNITS;
-    match family.is_list() {
+    if family.is_list() {
         // The keys of one entity.
-        true => head + 8 + 2 * ASSUMED_KEY_UNITS,
-        false => head + column_bytes(schema.columns, "", &|name| family.leaves_out(name)),
+        head + 8 + 2 * ASSUMED_KEY_UNITS
+    } else {
+        head + column_bytes(schema.columns, "", &|name| family.leaves_out(name))
     }
 }
 

@@ -111,9 +111,10 @@ impl Question {
 
     fn steps_of_list(&self, query: &QueryWork, items: u64) -> Vec<Step> {
         let Requests { reads, .. } = query.requests_of_list(items);
-        let ids = match query.is_in_blob {
-            true => Step::new(RequestKind::Blob, 1, 0),
-            false => Step::new(RequestKind::Page, 1, 1).of(&self.partition),
+        let ids = if query.is_in_blob {
+            Step::new(RequestKind::Blob, 1, 0)
+        } else {
+            Step::new(RequestKind::Page, 1, 1).of(&self.partition)
         };
         let at_once = number(POINT_READS);
         let entities = Step::new(RequestKind::Read, reads, reads).in_stage(1).at_once(at_once);

@@ -153,9 +153,10 @@ impl Counts {
             *count += 1;
             counts.reserved += usize::from(family.is_copy() && family.is_remote && family.unique);
             let is_changed = usize::from(changes_copy(schema, family, changed));
-            match family.is_remote {
-                true => counts.changed_remote_copies += is_changed,
-                false => counts.changed_copies += is_changed,
+            if family.is_remote {
+                counts.changed_remote_copies += is_changed
+            } else {
+                counts.changed_copies += is_changed
             }
         }
         counts

@@ -265,9 +265,8 @@ impl Change {
         };
         let sort_key = |keys: &(&str, &str)| encode_sort_key(keys.0, keys.1);
         let last = before.iter().map(sort_key).max();
-        let is_ahead = |keys: &(&str, &str)| match is_ordered {
-            true => Some(sort_key(keys)) > last,
-            false => !before.contains(keys),
+        let is_ahead = |keys: &(&str, &str)| {
+            if is_ordered { Some(sort_key(keys)) > last } else { !before.contains(keys) }
         };
         after.iter().any(is_ahead).then_some(primary)
     }
@@ -333,9 +332,10 @@ impl Change {
     pub(crate) fn shared_framework_row_count(&self) -> usize {
         let EffectOrVerb::Effect(effect) = &self.effect_or_verb else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
-        match copies.any(|copy| copy.family.unique) {
-            true => 2,
-            false => usize::from(effect.has_remote_work()),
+        if copies.any(|copy| copy.family.unique) {
+            2
+        } else {
+            usize::from(effect.has_remote_work())
         }
     }
 

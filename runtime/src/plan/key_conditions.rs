@@ -193,9 +193,10 @@ impl KeyCondition<'_> {
             if let Some(before) = self.texts_before(key, at, access)? {
                 let filter = self.rewrite_after_periods(family, key, part, &text, &before)?;
                 // A condition on the PartitionKey in addition to the RowKey lets the store read fewer partitions.
-                let periods = match at < split {
-                    true => Filter::Constant(true),
-                    false => self.rewrite_on_periods(family, partition, access)?,
+                let periods = if at < split {
+                    Filter::Constant(true)
+                } else {
+                    self.rewrite_on_periods(family, partition, access)?
                 };
                 return Ok(periods.and_all(filter));
             }

@@ -52,12 +52,13 @@ pub(crate) struct StoredList {
 
 impl StoredList {
     /// Creates a list from its head row. [`add_spill_row`](Self::add_spill_row) adds the spill rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_decode` if the number of spill rows is negative or not a number, and if the ids of the row cannot
+    /// be read.
     pub(crate) fn from_head(head: Row, form: IdForm) -> Result<Self> {
-        // Limited, because another program may have written any number.
-        let spills = match head.get("Spills")? {
-            Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MAX_SPILLS),
-            _ => 0,
-        };
+        let spills = read_spill_count(&head)?;
         let ids = read_ids_of_row(&head, form)?;
         let mut rows = vec![None; spills + 1];
         if let Some(first) = rows.first_mut() {
@@ -133,6 +134,21 @@ impl StoredList {
         }
         changed
     }
+}
+
+/// Returns how many spill rows a head row counts, at most [`MAX_SPILLS`]. Another program may have written any number.
+fn read_spill_count(head: &Row) -> Result<usize> {
+    let count = match head.get("Spills")? {
+        None => return Ok(0),
+        Some(ValueRef::Int32(count)) => usize::try_from(count).ok(),
+        Some(_) => None,
+    };
+    let count = count.ok_or_else(|| {
+        Error::new(ErrorKind::Decode, "expected the number of the list's further rows, 0 or more")
+            .at_keys(head.partition_key(), head.row_key())
+            .in_property("Spills")
+    })?;
+    Ok(count.min(MAX_SPILLS))
 }
 
 /// Reads the ids in one row of a list.
@@ -318,4 +334,31 @@ fn split_into_chunks(ids: &[String], form: IdForm) -> Vec<Vec<String>> {
         units += added;
     }
     chunks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows_of_head(spills: ValueRef<'_>) -> Result<usize> {
+        let mut head = Row::build("x", "tag_all");
+        head.put(TYPE_NAME, ValueRef::String(LIST_MARKER));
+        head.put("Ids00", ValueRef::String(r#"["1"]"#));
+        head.put("Spills", spills);
+        StoredList::from_head(head.finish()?, IdForm::RowKeys).map(|list| list.rows.len())
+    }
+
+    #[test]
+    fn a_head_with_a_damaged_count_of_rows_is_an_error() {
+        for damaged in [ValueRef::Int32(-1), ValueRef::Int32(i32::MIN), ValueRef::String("2")] {
+            let error = rows_of_head(damaged).unwrap_err();
+            assert!(error.is_decode() && error.to_string().contains("Spills"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_count_of_rows_is_bounded() {
+        assert_eq!(rows_of_head(ValueRef::Int32(2)).unwrap(), 3);
+        assert_eq!(rows_of_head(ValueRef::Int32(i32::MAX)).unwrap(), MAX_SPILLS + 1);
+    }
 }

@@ -68,9 +68,10 @@ pub(crate) fn blind_token_scope(
     family: &RowFamily,
     partition_key: &str,
 ) -> KeyScope {
-    match keys.has_blind_token_scopes() && !family.partition.has_tokens() {
-        true => keys.blind_token_scope(partition_key),
-        false => KeyScope::default_scope(),
+    if keys.has_blind_token_scopes() && !family.partition.has_tokens() {
+        keys.blind_token_scope(partition_key)
+    } else {
+        KeyScope::default_scope()
     }
 }
 

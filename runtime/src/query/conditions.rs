@@ -268,9 +268,12 @@ pub(crate) fn type_condition(
     let apart = !schema.shares_keys
         && keys.partition.is_some()
         && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
-    (!apart).then(|| match schema.is_wide() && family.is_primary() {
-        true => part_condition(name, schema, WidePartsRead::All),
-        false => versions_condition(name, schema, family),
+    (!apart).then(|| {
+        if schema.is_wide() && family.is_primary() {
+            part_condition(name, schema, WidePartsRead::All)
+        } else {
+            versions_condition(name, schema, family)
+        }
     })
 }
 

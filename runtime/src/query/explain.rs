@@ -66,9 +66,10 @@ impl Explain {
             filter,
             select: select.unwrap_or_default(),
             top,
-            estimated_requests: match lists_tables {
-                true => pages.saturating_add(1),
-                false => pages.max(tables),
+            estimated_requests: if lists_tables {
+                pages.saturating_add(1)
+            } else {
+                pages.max(tables)
             },
             tables,
             lists_tables,
@@ -93,10 +94,10 @@ impl fmt::Display for Explain {
         if let Some(top) = self.top {
             write!(f, "\n  $top={top}")?;
         }
-        match self.lists_tables {
-            true => write!(f, "\n  tables={}, listed first", self.tables)?,
-            false if self.tables > 1 => write!(f, "\n  tables={}", self.tables)?,
-            false => {}
+        if self.lists_tables {
+            write!(f, "\n  tables={}, listed first", self.tables)?;
+        } else if self.tables > 1 {
+            write!(f, "\n  tables={}", self.tables)?;
         }
         write!(f, "\n  requests >= {}", self.estimated_requests)?;
         f.write_str(if self.reads_each { ", and one more for each entity" } else { "" })

@@ -268,9 +268,10 @@ async fn read_each_entity(
             row => found.extend(row.transpose()),
         }
     }
-    match request.looks_up_by_token() {
-        true => Ok(request.store.without_shredded(found).await),
-        false => Ok(found),
+    if request.looks_up_by_token() {
+        Ok(request.store.without_shredded(found).await)
+    } else {
+        Ok(found)
     }
 }
 

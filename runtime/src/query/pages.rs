@@ -123,9 +123,10 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         let (mut items, mut pages) = (Vec::new(), PageLoop::from_start());
         while let Some(cursor) = pages.take_position() {
             let page = run.page(cursor).await?;
-            match items.is_empty() {
-                true => items = page.items,
-                false => items.extend(page.items),
+            if items.is_empty() {
+                items = page.items
+            } else {
+                items.extend(page.items)
             }
             pages.continue_at(page.next);
         }

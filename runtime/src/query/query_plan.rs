@@ -75,12 +75,11 @@ impl Request {
             self.store.estimate_store_time();
         }
         // Blind tokens find nothing in a shredded scope, so the request is not sent.
-        let keyed = match self.access.needs_key_tokens() {
-            true => {
-                let schema = self.schema_of_keys();
-                Box::pin(self.store.path_for_lookup(schema, &self.access)).await?
-            }
-            false => Some(self.access.clone()),
+        let keyed = if self.access.needs_key_tokens() {
+            let schema = self.schema_of_keys();
+            Box::pin(self.store.path_for_lookup(schema, &self.access)).await?
+        } else {
+            Some(self.access.clone())
         };
         let parts = self.checked_item_rows()?;
         let filter = match &keyed {
@@ -96,9 +95,10 @@ impl Request {
         self.check_options(&filter)?;
         let access = keyed.unwrap_or_else(|| self.access.clone());
         let open_stages = self.open_stages(parts);
-        let opened = match open_stages.checks_conditions_after_opening() {
-            true => self.filter_on_opened_rows(),
-            false => Ok(Filter::Constant(true)),
+        let opened = if open_stages.checks_conditions_after_opening() {
+            self.filter_on_opened_rows()
+        } else {
+            Ok(Filter::Constant(true))
         };
         if open_stages.contain(OpenStages::COMPARE) {
             opened.as_ref().map_err(Clone::clone)?;

@@ -79,9 +79,10 @@ impl QueriedTables {
             Periods::Window(WindowPeriods { bounds, existing: None }) => (*bounds)?,
             Periods::Window(WindowPeriods { existing: Some(periods), .. })
             | Periods::Existing(periods) => {
-                return match self.newest_first {
-                    true => periods.iter().rev().find(|other| **other < period).copied(),
-                    false => periods.iter().find(|other| **other > period).copied(),
+                return if self.newest_first {
+                    periods.iter().rev().find(|other| **other < period).copied()
+                } else {
+                    periods.iter().find(|other| **other > period).copied()
                 };
             }
         };

@@ -205,10 +205,7 @@ impl AzureQueue {
             let taken = self.receive_from(&self.poison, MAX_RECEIVED, MOVE_TIMEOUT).await?;
             let is_over = taken.is_empty();
             for one in taken {
-                match one.id() == poison.place() {
-                    true => found = Some(one),
-                    false => others.push(one),
-                }
+                if one.id() == poison.place() { found = Some(one) } else { others.push(one) }
             }
             if is_over || found.is_some() {
                 break;

@@ -215,9 +215,10 @@ impl MessageQueue {
         };
         let Some(code) = envelope.authenticity_code() else {
             // Only the message's type decides whether it needs a code, and types are unknown here.
-            return Ok(match self.codes.requires_code_for_message(MessageAuthenticity::ByClient) {
-                true => WorkAuthenticity::Unverified,
-                false => WorkAuthenticity::Unsigned,
+            return Ok(if self.codes.requires_code_for_message(MessageAuthenticity::ByClient) {
+                WorkAuthenticity::Unverified
+            } else {
+                WorkAuthenticity::Unsigned
             });
         };
         if !self.codes.has_keys() {

@@ -148,9 +148,10 @@ fn rows_of(schema: &Schema, family: &'static RowFamily) -> RowFamilyModel {
         is_unique: family.unique,
         is_conditional: family.conditional,
         partition: key_of(&family.partition),
-        row: match schema.parts.is_empty() {
-            true => key_of(&family.row),
-            false => row_key_of_first_part(key_of(&family.row)),
+        row: if schema.parts.is_empty() {
+            key_of(&family.row)
+        } else {
+            row_key_of_first_part(key_of(&family.row))
         },
         holds: match (family.kind, family.left_out.is_empty()) {
             (FamilyKind::List, _) => "ids".to_owned(),
@@ -166,10 +167,7 @@ fn rows_of(schema: &Schema, family: &'static RowFamily) -> RowFamilyModel {
 /// Returns the RowKey of part 1 of a wide entity: the declared template, with the suffix of part 1 unless the
 /// template ends with it already.
 fn row_key_of_first_part(key: KeyModel) -> KeyModel {
-    let with = |text: String| match text.ends_with(FIRST_PART) {
-        true => text,
-        false => text + FIRST_PART,
-    };
+    let with = |text: String| if text.ends_with(FIRST_PART) { text } else { text + FIRST_PART };
     KeyModel { template: with(key.template), example: with(key.example) }
 }
 
@@ -264,9 +262,10 @@ fn push_fields(
         }
         if !column.stored {
             let copies = copies_storing(schema, &name);
-            flags.push(match copies.is_empty() {
-                true => "only in keys".to_owned(),
-                false => format!("property of {} only", copies.join(", ")),
+            flags.push(if copies.is_empty() {
+                "only in keys".to_owned()
+            } else {
+                format!("property of {} only", copies.join(", "))
             });
         }
         let edm = column.edm.map_or("key", EdmType::name);

@@ -31,9 +31,10 @@ pub(super) async fn measure_store(
     client: &Client,
     tables: &mut [TableModel],
 ) -> Result<OutboxFigures> {
-    let names = match tables.iter().any(|table| table.dated.is_some()) {
-        true => client.tables().await?,
-        false => Vec::new(),
+    let names = if tables.iter().any(|table| table.dated.is_some()) {
+        client.tables().await?
+    } else {
+        Vec::new()
     };
     let rule = client.store().names();
     for table in tables {

@@ -69,9 +69,10 @@ fn paths_of_family(schema: &'static Schema, family: &'static RowFamily) -> Vec<P
             // The time is the first step of the path. With a window of times a point is a query.
             given.insert(
                 0,
-                match is_point {
-                    true => dated.property.to_owned(),
-                    false => format!("{} or a window of it", dated.property),
+                if is_point {
+                    dated.property.to_owned()
+                } else {
+                    format!("{} or a window of it", dated.property)
                 },
             );
             if !is_point {
@@ -94,9 +95,8 @@ fn paths_of_family(schema: &'static Schema, family: &'static RowFamily) -> Vec<P
     let point = |requests| given_fields(family, all).map(|fields| path(fields, &whole, requests));
     if family.is_list() {
         let ids = point("1 for the ids, 1 more for each entity");
-        let filter = |ids: PathModel| match family.in_blob {
-            true => PathModel { filter: "(a blob)".to_owned(), ..ids },
-            false => ids,
+        let filter = |ids: PathModel| {
+            if family.in_blob { PathModel { filter: "(a blob)".to_owned(), ..ids } } else { ids }
         };
         return ids.map(filter).into_iter().collect();
     }

@@ -291,20 +291,18 @@ impl Canvas {
         // On a narrow page, only four lanes fit alongside the partition.
         let lane = f64::from(self.trunks % 4);
         self.trunks += 1;
-        let (lane, from): (f64, f64) = match self.measures.is_narrow {
-            true => {
-                let from = primary.y + primary.height / 2.0 - 6.0 - below;
-                (partition.x - 12.0 - lane * 7.0, from)
-            }
-            false => {
-                let from = primary.y + ARROW + below;
-                (partition.right() + 20.0 + lane * 12.0, from)
-            }
+        let (lane, from): (f64, f64) = if self.measures.is_narrow {
+            let from = primary.y + primary.height / 2.0 - 6.0 - below;
+            (partition.x - 12.0 - lane * 7.0, from)
+        } else {
+            let from = primary.y + ARROW + below;
+            (partition.right() + 20.0 + lane * 12.0, from)
         };
-        let mut y = match self.measures.is_narrow {
-            true => self.left,
+        let mut y = if self.measures.is_narrow {
+            self.left
+        } else {
             // The first arrow runs straight.
-            false => self.right.max(from - ARROW),
+            self.right.max(from - ARROW)
         };
         let mut ends = Vec::new();
         for rows in remote {
@@ -313,9 +311,10 @@ impl Canvas {
             ends.push(area.1);
             y = area.0.bottom() + BETWEEN;
         }
-        match self.measures.is_narrow {
-            true => self.left = y + BETWEEN / 2.0,
-            false => self.right = y,
+        if self.measures.is_narrow {
+            self.left = y + BETWEEN / 2.0
+        } else {
+            self.right = y
         }
         let start = if self.measures.is_narrow { primary.x } else { primary.right() };
         // `Iterator::max` needs a total order, which `f64` does not have.

@@ -57,9 +57,10 @@ fn hot_partition(family: &'static RowFamily) -> Option<String> {
     if !family.is_primary() && !family.is_remote {
         return None;
     }
-    let name = match family.is_primary() {
-        true => "primaries".to_owned(),
-        false => format!("rows of `{}`", family.name),
+    let name = if family.is_primary() {
+        "primaries".to_owned()
+    } else {
+        format!("rows of `{}`", family.name)
     };
     let example = example_key(&family.partition);
     let is_time =

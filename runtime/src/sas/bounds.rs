@@ -29,11 +29,12 @@ const GREATEST: char = '\u{ffff}';
 /// and for a selection that includes no key or ends at the empty RowKey.
 pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeEnd>)> {
     let Some(partition) = &keys.partition else {
-        return match keys.bounds_row_key() {
-            false => Ok((None, None)),
-            true => Err(invalid_signature_terms_error(
+        return if keys.bounds_row_key() {
+            Err(invalid_signature_terms_error(
                 "a SAS cannot limit RowKeys across all partitions; name one partition",
-            )),
+            ))
+        } else {
+            Ok((None, None))
         };
     };
     if partition.is_empty() {

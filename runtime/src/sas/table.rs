@@ -371,9 +371,10 @@ fn refuse_missing_tokens(access: &UntypedPath) -> Result<()> {
 fn keys_of_path<P: Path>(access: &UntypedPath) -> Result<Keys> {
     let (schema, keys) = (P::Entity::SCHEMA, access.checked_keys()?);
     // A copy is always one row, even if the entity is wide.
-    match schema.is_wide() && access.family.is_none_or(RowFamily::is_primary) {
-        true => Ok(wide::bounds_with_all_parts(schema, keys)),
-        false => Ok(keys.clone()),
+    if schema.is_wide() && access.family.is_none_or(RowFamily::is_primary) {
+        Ok(wide::bounds_with_all_parts(schema, keys))
+    } else {
+        Ok(keys.clone())
     }
 }
 

@@ -44,10 +44,13 @@ pub(super) fn plain_len(value: Option<ValueRef<'_>>) -> usize {
         Some(ValueRef::Int64(_) | ValueRef::Double(_) | ValueRef::DateTime(_)) => 8,
         Some(ValueRef::Guid(_)) => 16,
         Some(ValueRef::Binary(bytes)) => bytes.len(),
-        Some(ValueRef::String(text)) => match is_shorter_as_utf16(text) {
-            true => 2 * utf16_units(text),
-            false => text.len(),
-        },
+        Some(ValueRef::String(text)) => {
+            if is_shorter_as_utf16(text) {
+                2 * utf16_units(text)
+            } else {
+                text.len()
+            }
+        }
     }
 }
 

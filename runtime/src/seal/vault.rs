@@ -171,9 +171,10 @@ impl KeyProvider for VaultKeys {
     }
 
     fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
-        match self.has_blind_token_scopes {
-            true => self.scope_of(partition_key),
-            false => KeyScope::default_scope(),
+        if self.has_blind_token_scopes {
+            self.scope_of(partition_key)
+        } else {
+            KeyScope::default_scope()
         }
     }
 }

@@ -83,9 +83,10 @@ pub(crate) async fn derive_stored_primary(
     primary: &Row,
 ) -> Result<Option<EntityRows>> {
     // A wide primary was decrypted when its parts were joined.
-    let plain = match schema.is_wide() {
-        true => primary.clone(),
-        false => store.decrypt_row_of_type(table, primary.clone(), schema).await?,
+    let plain = if schema.is_wide() {
+        primary.clone()
+    } else {
+        store.decrypt_row_of_type(table, primary.clone(), schema).await?
     };
     // Blind tokens need the client's blind token key. A type without tokens does not fetch it.
     let tokens = store.token_maker_of_type(schema).await?;

@@ -98,12 +98,11 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
 /// Fails with `is_unsupported` for a list in a blob if the client has no blob store, or if the blob store cannot
 /// compare versions and other processes may write to it.
 pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddress) -> Result<()> {
-    match address.in_blob {
-        true => {
-            let checked = async { blobs(store)?.check_version_comparison().await };
-            checked.await.map_err(|error| add_list_address_to_error(address, error))
-        }
-        false => Ok(()),
+    if address.in_blob {
+        let checked = async { blobs(store)?.check_version_comparison().await };
+        checked.await.map_err(|error| add_list_address_to_error(address, error))
+    } else {
+        Ok(())
     }
 }
 

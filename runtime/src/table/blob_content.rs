@@ -308,9 +308,12 @@ impl BlobReader {
                 }
                 let copied: Result<Vec<()>> =
                     self.clone().verified_pieces(copied).map_ok(drop).try_collect().await;
-                return copied.map(drop).map_err(|error| match error.is_corrupt() {
-                    true => self.error_at_blob(other_copy_error(&to)),
-                    false => error,
+                return copied.map(drop).map_err(|error| {
+                    if error.is_corrupt() {
+                        self.error_at_blob(other_copy_error(&to))
+                    } else {
+                        error
+                    }
                 });
             }
             let pieces = self.clone().verified_pieces(self.open_stream().await?);
@@ -353,9 +356,10 @@ impl BlobReader {
     /// Returns the error for a blob of `found` bytes that are not those that were uploaded.
     fn other_bytes_error(&self, found: u64) -> Error {
         let expected = self.stored_len();
-        let found = match found == expected {
-            true => "the same number of different bytes".to_owned(),
-            false => format!("{found}"),
+        let found = if found == expected {
+            "the same number of different bytes".to_owned()
+        } else {
+            format!("{found}")
         };
         self.damaged_error(&format!(
             "expected the {expected} bytes that were uploaded, found {found}"

@@ -489,10 +489,11 @@ impl<E: TableEntity> Table<E> {
     /// Adds the blind tokens that a change's keys lack.
     pub(super) async fn add_tokens_to_change(&self, change: Result<Change>) -> Result<Change> {
         let change = change.map_err(|error| error.in_table(&self.name))?;
-        match change.needs_tokens() {
+        if change.needs_tokens() {
             // Boxed because few types have tokens in keys, and every write would reserve space for this future.
-            true => Box::pin(fill_tokens_of_change(self.client.outbox(), &self.name, change)).await,
-            false => Ok(change),
+            Box::pin(fill_tokens_of_change(self.client.outbox(), &self.name, change)).await
+        } else {
+            Ok(change)
         }
     }
 

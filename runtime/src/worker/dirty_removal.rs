@@ -35,9 +35,10 @@ impl Worker {
                 continue;
             }
             for finished in finished {
-                match self.remove_one_dirty_row(table, finished).await? {
-                    true => removed.deleted += 1,
-                    false => removed.raced += 1,
+                if self.remove_one_dirty_row(table, finished).await? {
+                    removed.deleted += 1
+                } else {
+                    removed.raced += 1
                 }
             }
         }

@@ -147,9 +147,10 @@ impl Worker {
         }
         let sweeps = known.into_iter().map(|DueSweep { schema, marker }| async move {
             let is_due = self.is_sweep_due(&marker) && !self.stopping.has_begun();
-            let swept = match is_due {
-                true => Some(self.sweep_partition(schema, &marker.marker).await),
-                false => None,
+            let swept = if is_due {
+                Some(self.sweep_partition(schema, &marker.marker).await)
+            } else {
+                None
             };
             (marker, swept)
         });
@@ -313,9 +314,10 @@ impl Worker {
         table: &str,
         row: Row,
     ) -> Result<Change> {
-        let opened = match schema.is_wide() {
-            true => row,
-            false => self.store().decrypt_row_of_type(table, row, schema).await?,
+        let opened = if schema.is_wide() {
+            row
+        } else {
+            self.store().decrypt_row_of_type(table, row, schema).await?
         };
         let deletion = deletion_of(self.outbox(), table, schema, &opened).await;
         deletion.map(Change::from_effect).map_err(|error| error.in_table(table))

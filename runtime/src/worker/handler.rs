@@ -139,10 +139,11 @@ impl MessageHandlers {
             let end = lease.deadline().end_instant();
             // A lease that outlives the handler is not renewed.
             let is_last = end >= longest_end;
-            let wake = match is_last {
-                true => end.min(longest_end),
+            let wake = if is_last {
+                end.min(longest_end)
+            } else {
                 // Renew halfway, which leaves time to retry a failed renewal before the end.
-                false => end - end.saturating_duration_since(Instant::now()) / 2,
+                end - end.saturating_duration_since(Instant::now()) / 2
             };
             if let Ok(done) = timeout_at(wake, &mut handled).await {
                 return outcome(done);

@@ -77,22 +77,19 @@ impl Worker {
         let guards = self.outbox().guards;
         let (wanted, mut rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let mut held_back = Vec::new();
-        let (lists, passes) = match guards.guard_holds(Guard::DestinationFirst) {
-            true => {
-                let lists = read_lists_until_bytes(self.store(), &wanted, BYTES_TOGETHER).await;
-                // Take all rows whose lists were read, wherever they are: each list is then written once.
-                let is_read = |(wanted, _): &RowWithLists| {
-                    wanted.iter().all(|address| lists.contains_key(address))
-                };
-                let (ready, late) = wanted.into_iter().zip(rows).partition::<Vec<_>, _>(is_read);
-                rows = ready.into_iter().map(|(_, row)| row).collect();
-                held_back = late;
-                (lists, self.passes_before_lists(table, &rows, &deadline).await)
-            }
-            false => {
-                let passes = self.passes_before_lists(table, &rows, &deadline).await;
-                (find_lists(self.store(), wanted.concat()).await, passes)
-            }
+        let (lists, passes) = if guards.guard_holds(Guard::DestinationFirst) {
+            let lists = read_lists_until_bytes(self.store(), &wanted, BYTES_TOGETHER).await;
+            // Take all rows whose lists were read, wherever they are: each list is then written once.
+            let is_read = |(wanted, _): &RowWithLists| {
+                wanted.iter().all(|address| lists.contains_key(address))
+            };
+            let (ready, late) = wanted.into_iter().zip(rows).partition::<Vec<_>, _>(is_read);
+            rows = ready.into_iter().map(|(_, row)| row).collect();
+            held_back = late;
+            (lists, self.passes_before_lists(table, &rows, &deadline).await)
+        } else {
+            let passes = self.passes_before_lists(table, &rows, &deadline).await;
+            (find_lists(self.store(), wanted.concat()).await, passes)
         };
         let written = self.write_lists_of_passes(&deadline, &lists, &passes).await;
         let outcomes = rows.into_iter().zip(passes).map(|(row, pass)| {

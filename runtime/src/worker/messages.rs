@@ -53,9 +53,10 @@ impl Worker {
         let (table, time) = (chunk.table.as_str(), chunk.store_time());
         let outcomes = stream::iter(due_messages)
             .map(|message| async move {
-                match self.stopping.has_begun() {
-                    true => Ok(MessageOutcome::Left),
-                    false => self.handle_message(table, &message, time).await,
+                if self.stopping.has_begun() {
+                    Ok(MessageOutcome::Left)
+                } else {
+                    self.handle_message(table, &message, time).await
                 }
             })
             .buffer_unordered(ROWS_AT_ONCE);

@@ -29,9 +29,10 @@ impl FailureReaction {
     pub(super) fn reaction_for_row(error: Error) -> Self {
         // If a row changed or disappeared in the meantime, the work has not failed, although `NotFound` is a
         // permanent failure for a message.
-        match error.lost_race() || error.is_contended() {
-            true => Self::BeginAgain,
-            false => Self::reaction_for_message(error),
+        if error.lost_race() || error.is_contended() {
+            Self::BeginAgain
+        } else {
+            Self::reaction_for_message(error)
         }
     }
 

@@ -145,11 +145,12 @@ enum NextChunk {
 
 impl<'a> PartitionReader<'a> {
     pub(super) fn new(client: &'a Client, table: &'a str, partition_key: &'a str) -> Self {
-        let rows = match client.store().capabilities().ordered {
+        let rows = if client.store().capabilities().ordered {
+            RowsOfChunks::Ordered
+        } else {
             // Without key order, open work could be returned before the fence that it was committed under, so read
             // the fences first.
-            true => RowsOfChunks::Ordered,
-            false => RowsOfChunks::Fences,
+            RowsOfChunks::Fences
         };
         let (next, most) = (NextChunk::AtStart, FIRST_CHUNK_ROWS);
         Self { client, table, partition_key, rows, next, most }

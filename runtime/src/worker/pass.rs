@@ -110,9 +110,10 @@ impl PassBeforeLists {
         // deadline has passed, a delayed writer could insert it again.
         let is_right = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Current);
         let is_all_written = outcomes.iter().copied().all(is_right);
-        match is_all_written || is_second_look || !guards.guard_holds(Guard::SecondLook) {
-            true => PassOutcome::Finished(finished),
-            false => PassOutcome::AwaitsSecondLook(finished),
+        if is_all_written || is_second_look || !guards.guard_holds(Guard::SecondLook) {
+            PassOutcome::Finished(finished)
+        } else {
+            PassOutcome::AwaitsSecondLook(finished)
         }
     }
 }
@@ -189,9 +190,10 @@ impl Worker {
     ) -> Result<Vec<CopyOutcome>> {
         let mut steps = Vec::new();
         for copy in copies {
-            let step = match copy.is_claimed {
-                true => CopyStep::Claimed,
-                false => self.plan_copy(owner, copy, derived)?,
+            let step = if copy.is_claimed {
+                CopyStep::Claimed
+            } else {
+                self.plan_copy(owner, copy, derived)?
             };
             steps.push((copy, step));
         }

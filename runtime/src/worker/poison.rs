@@ -214,10 +214,7 @@ impl Worker {
     /// let worker = client.worker().on(move |_, _: Welcome| {
     ///     let is_up = up.clone();
     ///     async move {
-    ///         match is_up.load(Ordering::Relaxed) {
-    ///             true => Ok(()),
-    ///             false => Err("no mail today".into()),
-    ///         }
+    ///         if is_up.load(Ordering::Relaxed) { Ok(()) } else { Err("no mail today".into()) }
     ///     }
     /// });
     /// worker.drain().await?;
@@ -273,10 +270,7 @@ impl Worker {
     /// let worker = client.worker().on(move |_, _: Welcome| {
     ///     let is_up = up.clone();
     ///     async move {
-    ///         match is_up.load(Ordering::Relaxed) {
-    ///             true => Ok(()),
-    ///             false => Err("no mail today".into()),
-    ///         }
+    ///         if is_up.load(Ordering::Relaxed) { Ok(()) } else { Err("no mail today".into()) }
     ///     }
     /// });
     /// worker.drain().await?;

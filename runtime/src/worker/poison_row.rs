@@ -51,9 +51,10 @@ pub(super) fn build_poison_rows(
     });
     put_outbox_row(outbox_row, |name, value| {
         // The smaller part takes the property, unless it has the maximum number of properties.
-        let (smaller, larger) = match first.bytes <= second.bytes {
-            true => (&mut first, &mut second),
-            false => (&mut second, &mut first),
+        let (smaller, larger) = if first.bytes <= second.bytes {
+            (&mut first, &mut second)
+        } else {
+            (&mut second, &mut first)
         };
         let has_room = smaller.properties < PROPERTIES_OF_PART;
         if has_room { smaller.put(name, value) } else { larger.put(name, value) }

@@ -162,10 +162,11 @@ impl Worker {
             Ok(envelope) => self.handle_envelope(port, (&mut message, until), envelope, due).await,
             Err(error) => {
                 let most = self.outbox().options.poison_after;
-                match message.dequeue_count() >= most {
-                    true => move_message_to_poison(port, &message, &error.to_string()).await,
+                if message.dequeue_count() >= most {
+                    move_message_to_poison(port, &message, &error.to_string()).await
+                } else {
                     // A newer program may be able to read it.
-                    false => self.hide_for_other_programs(port, &mut message, None).await,
+                    self.hide_for_other_programs(port, &mut message, None).await
                 }
             }
         };

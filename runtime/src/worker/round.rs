@@ -71,9 +71,10 @@ impl Worker {
         let load = self.store().begin_load(self.concurrency);
         self.rotate_randomly(&mut markers, load.in_flight());
         let partitions = markers.into_iter().map(|((table, partition_key), markers)| async move {
-            match self.stopping.has_begun() {
-                true => Ok(<(RoundResult, Vec<_>)>::default()),
-                false => self.work_on_partition(&table, &partition_key, &markers, due).await,
+            if self.stopping.has_begun() {
+                Ok(<(RoundResult, Vec<_>)>::default())
+            } else {
+                self.work_on_partition(&table, &partition_key, &markers, due).await
             }
         });
         let mut partitions = std::pin::pin!(load.run_unordered(partitions));

@@ -55,12 +55,11 @@ impl Worker {
             round.add_round(self.drain_queues().await);
             if round.progressed > 0 {
                 // Only failures: wait before the next try, so a short fault does not use up all attempts.
-                match round.progressed == round.counted {
-                    true => {
-                        timers::sleep(FIRST_PAUSE * (1 << failures.min(MOST_DOUBLINGS))).await;
-                        failures += 1;
-                    }
-                    false => failures = 0,
+                if round.progressed == round.counted {
+                    timers::sleep(FIRST_PAUSE * (1 << failures.min(MOST_DOUBLINGS))).await;
+                    failures += 1;
+                } else {
+                    failures = 0
                 }
                 // Progress may make more work possible, so start counting attempts from zero.
                 attempt = 0;

@@ -71,9 +71,10 @@ impl Worker {
         let is_required = codes.requires_code_for_message(self.handlers.authenticity(name));
         codes.verify_work(partition_key, work, code.as_deref(), is_required).await?;
         let expires = self.handlers.message_lifetime(name).is_some();
-        match is_required && expires && sent.is_none() {
-            true => Err(WorkRefusal::NotAuthentic),
-            false => Ok(()),
+        if is_required && expires && sent.is_none() {
+            Err(WorkRefusal::NotAuthentic)
+        } else {
+            Ok(())
         }
     }
 
@@ -94,35 +95,36 @@ impl Worker {
             return (WorkAuthenticity::Unverified, None);
         };
         let is_move = message.name == MoveMessage::NAME;
-        let is_required = match is_move {
-            true => codes.requires_code_by_default(),
-            false => codes.requires_code_for_message(self.handlers.authenticity(&message.name)),
+        let is_required = if is_move {
+            codes.requires_code_by_default()
+        } else {
+            codes.requires_code_for_message(self.handlers.authenticity(&message.name))
         };
         // Without a code, only the type's declaration shows whether one is missing.
         if message.codes.code.is_none() {
             let is_declared = is_move || self.handlers.can_handle_message(&message);
-            return match is_required {
-                true if !is_declared => (WorkAuthenticity::Unverified, None),
-                true => (WorkAuthenticity::NotAuthentic, None),
-                false => (WorkAuthenticity::Unsigned, None),
+            let found = match (is_required, is_declared) {
+                (true, false) => WorkAuthenticity::Unverified,
+                (true, true) => WorkAuthenticity::NotAuthentic,
+                (false, _) => WorkAuthenticity::Unsigned,
             };
+            return (found, None);
         }
         if !codes.has_keys() {
             return (WorkAuthenticity::Unverified, None);
         }
-        let verified = match is_move {
-            true => match self.verify_poisoned_move(table, &message).await {
+        let verified = if is_move {
+            match self.verify_poisoned_move(table, &message).await {
                 Ok(Some(verified)) => verified,
                 Ok(None) => return (WorkAuthenticity::Unverified, None),
                 Err(error) => return (WorkAuthenticity::Unverified, Some(error)),
-            },
-            false => {
-                self.verify_message(&SignedMessage::for_outbox(
-                    self.store().names().name(table),
-                    &message,
-                ))
-                .await
             }
+        } else {
+            self.verify_message(&SignedMessage::for_outbox(
+                self.store().names().name(table),
+                &message,
+            ))
+            .await
         };
         match verified {
             Ok(()) => (WorkAuthenticity::Authentic, None),

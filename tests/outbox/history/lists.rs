@@ -107,10 +107,7 @@ fn someone<M: Member>(random: &mut Random, is_narrow: bool) -> M {
     let (id, grade) = (random.below(2) as u8, random.below(8) as u8 / 7);
     let name = ["a", "b"][random.below(4) as usize / 3];
     let team = ["x", "y"][random.below(8) as usize / 7];
-    match is_narrow {
-        true => M::new("P", 0, 0, name, "x"),
-        false => M::new(department, id, grade, name, team),
-    }
+    if is_narrow { M::new("P", 0, 0, name, "x") } else { M::new(department, id, grade, name, team) }
 }
 
 async fn write<M: Member>(staff: Table<M>, mut random: Random, is_narrow: bool) {

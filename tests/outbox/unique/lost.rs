@@ -196,10 +196,8 @@ async fn a_taken_value_is_a_violation_although_the_answer_was_lost() {
         let (before, _) = values(&world).await;
         world.requests();
         let lost = Error::new(ErrorKind::Backend, "connection lost");
-        let fault = match carried_out {
-            true => InjectedFault::After(lost),
-            false => InjectedFault::Before(lost),
-        };
+        let fault =
+            if carried_out { InjectedFault::After(lost) } else { InjectedFault::Before(lost) };
         world.fault.inject(RequestKind::Any, asked, fault);
         let error = world.staff.insert(&taken).await.unwrap_err();
         assert!(error.is_unique_violation() && error.index() == Some("ByBadge"), "{error:?}");

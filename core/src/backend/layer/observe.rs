@@ -183,9 +183,10 @@ impl Backend for Observe {
             TableRequest::Delete(name) => self.request_span("delete_table", Some(name)),
             TableRequest::List { .. } => self.request_span("list_tables", None),
         };
-        match span.is_disabled() {
-            true => self.inner.tables(request),
-            false => Box::pin(observe_request(span, self.inner.tables(request), |_| 0)),
+        if span.is_disabled() {
+            self.inner.tables(request)
+        } else {
+            Box::pin(observe_request(span, self.inner.tables(request), |_| 0))
         }
     }
 }

@@ -56,9 +56,10 @@ impl AccountConnection {
         let name = account_name(&options, &endpoint)?;
         let cosmos = options.cosmos.unwrap_or(endpoint.cosmos);
         // Both keep tables whose names differ in case alone apart.
-        let table_case = options.table_case.unwrap_or(match cosmos || endpoint.emulator {
-            true => TableCase::Sensitive,
-            false => TableCase::Insensitive,
+        let table_case = options.table_case.unwrap_or(if cosmos || endpoint.emulator {
+            TableCase::Sensitive
+        } else {
+            TableCase::Insensitive
         });
         let tables = if cosmos { Service::Cosmos } else { Service::Tables };
         let service = service.unwrap_or(tables);

@@ -92,9 +92,10 @@ fn name_missing_table(error: Error, batch: &Batch) -> Error {
         Verb::Insert | Verb::InsertOrReplace | Verb::InsertOrMerge => false,
         Verb::Replace | Verb::Merge | Verb::Delete => true,
     };
-    match error.is_row_missing() && !batch.operations().iter().any(needs_row) {
-        true => error.with_code(ServiceCode::TableNotFound),
-        false => error,
+    if error.is_row_missing() && !batch.operations().iter().any(needs_row) {
+        error.with_code(ServiceCode::TableNotFound)
+    } else {
+        error
     }
 }
 

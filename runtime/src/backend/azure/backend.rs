@@ -95,16 +95,14 @@ impl fmt::Debug for Azure {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Azure {
     fn capabilities(&self) -> Capabilities {
-        let azure = match self.0.cosmos {
+        let azure = if self.0.cosmos {
             // Cosmos DB promises no order of keys in the answer to a query.
-            true => Capabilities::new("cosmos", true).unordered(),
-            false => Capabilities::new("azure", true),
+            Capabilities::new("cosmos", true).unordered()
+        } else {
+            Capabilities::new("azure", true)
         };
         let azure = azure.with_table_case(self.0.table_case);
-        match self.0.strong_reads {
-            true => azure,
-            false => azure.lagging_reads(),
-        }
+        if self.0.strong_reads { azure } else { azure.lagging_reads() }
     }
 
     fn server_address(&self) -> Option<&str> {

@@ -49,11 +49,10 @@ impl ConnectionSettings {
             "developmentstorageproxyuri" => &mut self.proxy,
             "usedevelopmentstorage" => {
                 self.emulator = value.eq_ignore_ascii_case("true");
-                return match self.emulator || value.eq_ignore_ascii_case("false") {
-                    true => Ok(()),
-                    false => Err(invalid_string_error(
-                        "expected true or false for UseDevelopmentStorage",
-                    )),
+                return if self.emulator || value.eq_ignore_ascii_case("false") {
+                    Ok(())
+                } else {
+                    Err(invalid_string_error("expected true or false for UseDevelopmentStorage"))
                 };
             }
             _ => return Ok(()),

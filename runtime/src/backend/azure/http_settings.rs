@@ -32,9 +32,10 @@ impl Default for HttpSettings {
 /// Returns the address of a proxy if it is an address with a host. Without a scheme, it is one of http.
 pub(super) fn check_proxy_address(address: &str) -> Result<Zeroizing<String>> {
     let address = address.trim();
-    let address = Zeroizing::new(match address.contains("://") {
-        true => address.to_owned(),
-        false => format!("http://{address}"),
+    let address = Zeroizing::new(if address.contains("://") {
+        address.to_owned()
+    } else {
+        format!("http://{address}")
     });
     match Url::parse(&address) {
         Ok(url) if url.host_str().is_some_and(|host| !host.is_empty()) => Ok(address),

@@ -42,9 +42,10 @@ pub(super) fn open(settings: &HttpSettings, endpoint: &Endpoint) -> Result<Arc<d
         .no_zstd()
         .no_deflate();
     // An emulator over http needs no certificates, and the machine may have none.
-    let builder = match endpoint.is_https() || settings.proxy.is_some() {
-        true => builder.tls_certs_merge(certificates),
-        false => builder.tls_certs_only(certificates),
+    let builder = if endpoint.is_https() || settings.proxy.is_some() {
+        builder.tls_certs_merge(certificates)
+    } else {
+        builder.tls_certs_only(certificates)
     };
     let builder = match &settings.proxy {
         Some(proxy) => {
@@ -77,9 +78,10 @@ impl ReqwestTransport {
         let mut answer = self.0.execute(request).await.map_err(|error| {
             // Without a connection, no byte of the request was sent, so even a write can be repeated. The URL may
             // contain a SAS.
-            match error.is_connect() {
-                true => SendFailure::NotSent(error.without_url().into()),
-                false => SendFailure::Lost(error.without_url().into()),
+            if error.is_connect() {
+                SendFailure::NotSent(error.without_url().into())
+            } else {
+                SendFailure::Lost(error.without_url().into())
             }
         })?;
         let mut found = HttpAnswer::new(answer.status().as_u16());

@@ -57,9 +57,10 @@ pub(crate) fn join_parts(
     };
     let is_found = |part: usize| rows.iter().any(|(found, _)| *found == part);
     // The caller chose the parts according to this version's layout.
-    let asked: Vec<usize> = match writer.is_same_type(schema) {
-        true => parts.iter().map(|(part, _)| *part).collect(),
-        false => (1..=writer.parts.len()).collect(),
+    let asked: Vec<usize> = if writer.is_same_type(schema) {
+        parts.iter().map(|(part, _)| *part).collect()
+    } else {
+        (1..=writer.parts.len()).collect()
     };
     let mut asked = asked.into_iter().filter(|part| *part <= writer.parts.len());
     if let Some(part) = asked.find(|part| !is_found(*part)) {

@@ -106,15 +106,16 @@ pub(crate) fn choose_parts_to_read(
         parts.extend(parts_with_properties(schema, conditions));
         if parts.len() > 1 {
             let entity = schema.entity;
-            let message = match schema.can_expire() && part != 1 {
-                true => format!(
+            let message = if schema.can_expire() && part != 1 {
+                format!(
                     "a filter on `{name}` finds only rows of part {part} of `{entity}`, but part 1 holds the time \
                      when the entity expires; compare keys, or move `{name}` to part 1 in a new version"
-                ),
-                false => format!(
+                )
+            } else {
+                format!(
                     "a filter on `{name}` finds only rows of part {part} of `{entity}`; read a projection whose \
                      fields are all in part {part} with `.select::<P>()`"
-                ),
+                )
             };
             return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
         }

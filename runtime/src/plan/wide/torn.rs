@@ -76,11 +76,10 @@ pub(crate) fn torn_error(
     (partition_key, row_key): (&str, &str),
     part: usize,
 ) -> Error {
-    let remedy = match schema.is_single_row() {
-        true => "overwrite it with `insert_or_replace`, or delete it with `delete_at`",
-        false => {
-            "delete it with `delete_at`, then remove its remaining copies with `check().repair()`"
-        }
+    let remedy = if schema.is_single_row() {
+        "overwrite it with `insert_or_replace`, or delete it with `delete_at`"
+    } else {
+        "delete it with `delete_at`, then remove its remaining copies with `check().repair()`"
     };
     let message = format!(
         "part {part} of `{}` is missing or was not written with the other parts: another program deleted or replaced a row of the entity; {remedy}",

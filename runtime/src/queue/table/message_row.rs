@@ -151,7 +151,7 @@ impl StoredMessageRow {
             partition_key: row.partition_key().to_owned(),
             id: id.to_owned(),
             body: text("Body")?,
-            dequeue_count: u32::try_from(count).unwrap_or(0),
+            dequeue_count: u32::try_from(count).map_err(|_| damaged_error(row, "DequeueCount"))?,
             sent,
         };
         let reason = match row.get("Reason")? {
@@ -190,9 +190,12 @@ impl StoredMessageRow {
 
 /// Returns the error for a row whose property `name` is missing or has another type.
 fn damaged_error(row: &Row, name: &str) -> Error {
-    Error::new(ErrorKind::Decode, "a queue row lacks a property, or the property has another type")
-        .at_keys(row.partition_key(), row.row_key())
-        .in_property(name)
+    Error::new(
+        ErrorKind::Decode,
+        "a queue row lacks a property, or the property has another type or a negative number",
+    )
+    .at_keys(row.partition_key(), row.row_key())
+    .in_property(name)
 }
 
 impl PopReceipt {

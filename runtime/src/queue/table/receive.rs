@@ -177,9 +177,10 @@ impl TableQueue {
             batch.push(insert)?;
             taken.push((message, due));
         }
-        let written = match self.guards.guard_holds(Guard::MoveInOneTransaction) {
-            true => self.backend.apply(&batch).await,
-            false => self.insert_then_delete(&batch).await,
+        let written = if self.guards.guard_holds(Guard::MoveInOneTransaction) {
+            self.backend.apply(&batch).await
+        } else {
+            self.insert_then_delete(&batch).await
         };
         let written = written.map_err(|error| error.in_table(TABLE));
         let etags: Vec<Option<ETag>> = match written {

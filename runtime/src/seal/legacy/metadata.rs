@@ -111,9 +111,10 @@ impl LegacyMetadata {
     /// Returns the initialization vector of a property: a hash of the row's vector, both keys and the
     /// name, with nothing in between. Java hashes the PartitionKey first, the other libraries the RowKey.
     pub(super) fn property_iv(&self, row: &Row, property: &str) -> [u8; 16] {
-        let (first, second) = match self.is_java {
-            true => (row.partition_key(), row.row_key()),
-            false => (row.row_key(), row.partition_key()),
+        let (first, second) = if self.is_java {
+            (row.partition_key(), row.row_key())
+        } else {
+            (row.row_key(), row.partition_key())
         };
         let hash = Sha256::new_with_prefix(self.iv)
             .chain_update(first)

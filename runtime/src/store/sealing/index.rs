@@ -65,9 +65,10 @@ impl<'v> PageTokenKeys<'v> {
         let mut refused = None;
         // The token only contains two bits of the version, which may mean an earlier or the next key.
         for version in key_versions(current.version(), spare) {
-            let key = match version == current.version() {
-                true => Ok(current.clone()),
-                false => self.blind_token_key_of_scope(&scope, Some(version)).await,
+            let key = if version == current.version() {
+                Ok(current.clone())
+            } else {
+                self.blind_token_key_of_scope(&scope, Some(version)).await
             };
             match key.and_then(|key| {
                 TokenMaker::with_blind_token_key(key).check_tokens_in_keys(schema, family, row)

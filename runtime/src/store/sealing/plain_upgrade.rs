@@ -134,9 +134,10 @@ impl Upgrade<'_> {
         is_declared: bool,
     ) -> Result<bool> {
         let Some(held) = self.plain.get(name)? else { return Ok(false) };
-        let is_read = match is_declared {
-            true => self.older.sealed_column(name).is_some(),
-            false => self.older.column(name).is_some(),
+        let is_read = if is_declared {
+            self.older.sealed_column(name).is_some()
+        } else {
+            self.older.column(name).is_some()
         };
         Ok(is_read || held.to_value().is_stored_like(&value.to_value()))
     }

@@ -31,9 +31,10 @@ impl RowSealer {
         }
         let stored_as = StoredAs::Entity(schema, family);
         let to_seal = OperationToSeal::new(Operation::insert(copy.clone()), stored_as);
-        match self.plan_seal(&to_seal)?.is_empty() {
-            true => Ok(()),
-            false => Err(copy_in_other_scope_error(family, copy)),
+        if self.plan_seal(&to_seal)?.is_empty() {
+            Ok(())
+        } else {
+            Err(copy_in_other_scope_error(family, copy))
         }
     }
 

@@ -94,9 +94,10 @@ impl HandledEntities {
         let Some(keys) = self.keys_if_moved_ahead(change) else { return Ok(()) };
         let hash = hash_of(table, keys);
         let keeps_primary = change.keys() == keys;
-        let is_remembered = match keeps_primary {
-            true => self.first.contains(&hash) || self.moved_copies.contains(&hash),
-            false => self.moved_primaries.contains_key(&hash),
+        let is_remembered = if keeps_primary {
+            self.first.contains(&hash) || self.moved_copies.contains(&hash)
+        } else {
+            self.moved_primaries.contains_key(&hash)
         };
         if !is_remembered && self.moved_copies.len() + self.moved_primaries.len() >= self.most {
             let message = format!(
@@ -105,10 +106,10 @@ impl HandledEntities {
             );
             return Err(Error::new(ErrorKind::TooLarge, message).at_keys(keys.0, keys.1));
         }
-        match keeps_primary {
-            true if is_remembered => {}
-            true => drop(self.moved_copies.insert(hash)),
-            false => self.moved_primaries.entry(hash).or_default().push(index),
+        if !keeps_primary {
+            self.moved_primaries.entry(hash).or_default().push(index);
+        } else if !is_remembered {
+            self.moved_copies.insert(hash);
         }
         Ok(())
     }

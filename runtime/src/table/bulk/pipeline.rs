@@ -331,9 +331,10 @@ impl Pipeline {
             let index = lost.index;
             let keys_are_taken = self.are_keys_taken(&lost, &rewrite.table);
             let (handled, requests) = (&mut self.handled, &mut self.report.requests);
-            let result = match keys_are_taken {
-                true => rewrite.end_as_deleted(&lost),
-                false => rewrite.change_entity_again(&lost, handled, requests).await,
+            let result = if keys_are_taken {
+                rewrite.end_as_deleted(&lost)
+            } else {
+                rewrite.change_entity_again(&lost, handled, requests).await
             };
             // The second attempt decides and replaces the failure of the first.
             self.report.failed.retain(|failure| failure.index != index);

@@ -77,10 +77,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     ///
     /// Fails with `is_not_found`, unless the deletion left nothing to do.
     pub(super) fn end_as_deleted(&self, lost: &LostRace) -> Result<()> {
-        match (self.is_done)(None) {
-            true => Ok(()),
-            false => Err(deleted_error(&self.table, lost)),
-        }
+        if (self.is_done)(None) { Ok(()) } else { Err(deleted_error(&self.table, lost)) }
     }
 
     /// Reads one entity, changes it and writes it. Starts again if another writer changed the entity in
@@ -120,10 +117,11 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
                     return Ok(Attempt::Done(()));
                 };
                 lock().1.note_failure(table, &changes[0], *index, &error);
-                match error.is_superseded() {
+                if error.is_superseded() {
                     // Another writer changed or deleted the entity, and the next read finds out which.
-                    true => Ok(Attempt::Raced),
-                    false => Err(error.without_operation()),
+                    Ok(Attempt::Raced)
+                } else {
+                    Err(error.without_operation())
                 }
             });
         changed.await?.ok_or_else(|| locate(backoff::contended_error()))

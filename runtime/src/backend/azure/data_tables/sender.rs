@@ -101,9 +101,10 @@ impl Sender {
         let mut answer = self.0.execute(request).await.map_err(|error| {
             // Without a connection, no byte of the request was sent, so even a write can be repeated. The URL may
             // contain a SAS.
-            match error.is_connect() {
-                true => SendFailure::NotSent(error.without_url().into()),
-                false => SendFailure::Lost(error.without_url().into()),
+            if error.is_connect() {
+                SendFailure::NotSent(error.without_url().into())
+            } else {
+                SendFailure::Lost(error.without_url().into())
             }
         })?;
         let mut found = HttpAnswer::new(answer.status().as_u16());
