@@ -107,8 +107,8 @@ impl<C> PageLoop<C> {
 
 /// A position in a query. This process or another can continue reading there.
 ///
-/// Its text is opaque. It holds a format version and a fingerprint of the query, and any other query
-/// refuses it. `Cursor` implements serde, `Display` and `FromStr`.
+/// Its text is opaque. It holds a format version and a fingerprint of the query. A query refuses the cursor
+/// of a different query. `Cursor` implements serde, `Display` and `FromStr`.
 ///
 /// ```
 /// use entable_core::Cursor;

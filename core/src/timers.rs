@@ -65,8 +65,8 @@ pub async fn sleep(time: Duration) {
     }
 }
 
-/// Waits for a future, and returns `None` if it takes longer than `time`. Without timers, the end of the time
-/// is noticed only when the task is woken: if nothing wakes the task, the wait has no end.
+/// Waits for a future. Returns `None` if it takes longer than `time`. Without timers, the time is checked only when
+/// something wakes the task, so the wait may never end.
 pub async fn timeout<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
     if are_available() {
         return tokio::time::timeout(time, future).await.ok();

@@ -68,7 +68,7 @@ pub(crate) struct LengthAndHash {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewContent<'b> {
     pub(crate) from: ContentSource<'b>,
-    /// Length and hash before an encryption.
+    /// Length and hash of the content before it is encrypted.
     pub(crate) plain: LengthAndHash,
 }
 

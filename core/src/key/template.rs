@@ -117,7 +117,7 @@ pub enum FamilyKind {
     List,
 }
 
-/// A flattened struct that the rows of a partial copy lack.
+/// A flattened struct that a partial copy leaves out.
 #[derive(Debug, Clone, Copy)]
 pub struct LeftOutStruct {
     /// The text before the names of the struct's properties.

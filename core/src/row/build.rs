@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Row {
-    /// Returns a row without keys and properties, which stands for a value that no row can hold.
+    /// Returns a row with empty keys and no properties. It replaces a value that cannot be stored as a row.
     #[doc(hidden)]
     pub fn without_keys() -> Self {
         Self::from_unchecked(RowBuilder::new("", "").bytes.into())

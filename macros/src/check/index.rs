@@ -28,7 +28,7 @@ pub(super) fn check_rows_fit_transaction(entity: &Entity, errors: &mut Errors) {
     if let (true, Some(family)) = (rows > MAX_OPERATIONS, entity.families.last()) {
         let copies = if parts > 1 { "parts and copies" } else { "row and copies" };
         let message = format!(
-            "the entity needs {rows} operations for its {copies}, but a transaction has at most {MAX_OPERATIONS}"
+            "the entity needs {rows} operations for its {copies}, but a transaction has at most {MAX_OPERATIONS}; remove an index, or give one a `partition_key` of its own"
         );
         errors.add_at(family.name.span(), message);
     }

@@ -32,7 +32,11 @@ pub(super) fn check_property_names(fields: &[Field], marker: Option<String>, err
             && !is_identifier(prefix)
         {
             let span = field.prefix_span();
-            errors.add_at(span, format!("a property name cannot begin with `{prefix}`"));
+            let message = format!(
+                "`{prefix}` cannot begin a property name: expected a letter or `_`, followed by letters, digits, `_` \
+                 and combining marks; write `flatten(prefix = \"Office\")`"
+            );
+            errors.add_at(span, message);
         }
         for name in field.known_property_names() {
             if let Some(message) = name_fault(field, name, marker.as_deref(), &mut seen) {
@@ -73,7 +77,9 @@ fn name_fault<'f>(
             "`{name}` is not a valid property name: expected a letter or `_`, followed by letters, digits, `_` and combining marks"
         ))
     } else if name.encode_utf16().count() > MAX_NAME_UNITS {
-        Some(format!("a property name can have at most {MAX_NAME_UNITS} characters"))
+        Some(format!(
+            "the property name has more than {MAX_NAME_UNITS} characters, the most that the service allows; write `rename = \"..\"`"
+        ))
     } else {
         let first = seen.insert(name, &field.name);
         first.map(|first| {

@@ -35,8 +35,9 @@ pub(super) fn emit_missing_steps(
 }
 
 impl FamilyPathBuilder<'_> {
-    /// Returns the bound that no type meets of the step which the builder state lacks to lead to one row.
-    /// Returns `None` for a refused entity, whose paths the compiler takes as they are.
+    /// Returns a bound that no type meets, so the compiler reports that the path does not lead to one row. The bound
+    /// says which step comes next, except after a window of times, where none would help. Returns `None` for a
+    /// refused entity, to add no further errors.
     pub(super) fn missing_bound(&self, given: &GivenFlags) -> Option<TokenStream> {
         if self.is_refused {
             return None;

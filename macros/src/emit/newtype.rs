@@ -1,4 +1,4 @@
-//! Generates the impls of a struct with one field that is stored like the field itself.
+//! Generates the impls of a newtype: a struct that is stored as its only field.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;

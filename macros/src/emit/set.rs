@@ -236,9 +236,8 @@ fn boxed_if(is_boxed: bool, value: TokenStream) -> TokenStream {
 
 /// Returns the impls that write a value of the set by writing its member.
 ///
-/// The impls require that every member is an entity instead of a projection. The lifetime in their bounds is
-/// unused. It makes the compiler check the bounds where the impls are used instead of here, and lets a set of
-/// projections compile.
+/// The impls apply only if every member is an entity. Their bounds have a lifetime that nothing uses, so that the
+/// compiler checks them where an impl is called. Without it, a set of projections would not compile.
 fn writes(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();

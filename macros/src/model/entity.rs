@@ -349,7 +349,7 @@ fn row_key_of_first_part(key: &KeyTemplate, fields: &[Field], errors: &mut Error
     KeyTemplate::new(&LitStr::new(&text, key.literal.span()), fields, errors)
 }
 
-/// Returns the row family of an index or a list. It has the primary's partition unless it has its own.
+/// Returns the row family of an index or a list. Its PartitionKey is the primary's if the attribute has none.
 fn index(
     attr: &IndexAttr,
     primary: &RowFamily,

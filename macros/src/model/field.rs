@@ -204,8 +204,8 @@ impl Field {
         }
     }
 
-    /// Returns whether the type is written as `Option<T>` with a type argument. A user's own type called `Option`
-    /// may have none.
+    /// Returns whether the type is written as `Option` with a type argument. A user's own type of this name may be
+    /// written without one.
     pub(crate) fn is_option_with_argument(&self) -> bool {
         let last = names::last_segment(&self.ty);
         self.is_option() && last.is_some_and(|last| !last.arguments.is_empty())

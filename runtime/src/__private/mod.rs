@@ -168,7 +168,7 @@ pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) ->
 ///
 /// # Errors
 ///
-/// `is_decode`: another program changed the row.
+/// Fails with `is_decode` if the keys and the fields differ, because another program changed the row.
 pub fn check_row_key_matches_fields(
     row: &Row,
     family: &'static RowFamily,
@@ -208,11 +208,11 @@ fn check_copy_key(name: &str, found: &str, expected: &str) -> Result<()> {
     Err(InvalidValue::new(message).into_read_error(name))
 }
 
-/// Returns the row family that a projection is read from: `family`, else the entity's primary.
+/// Returns the row family that a projection is read from: `family` if given, otherwise the entity's primary.
 ///
 /// # Errors
 ///
-/// `is_invalid` for a schema without row families, which no derive writes.
+/// Fails with `is_invalid` for a schema without row families, which no derive generates.
 pub fn given_family_or_primary<P: Projection>(
     family: Option<&'static RowFamily>,
 ) -> Result<&'static RowFamily> {

@@ -72,9 +72,9 @@ pub(crate) fn seal_and_hash_bytes(key: &ContentKey, content: &Bytes) -> (PutPayl
     (PutPayload::from(sealed), hash)
 }
 
-/// Seals chunks one after the other into `sealed`, which has exactly the size of all chunks with their
-/// authentication tags. `first` is the index of the first chunk. `last` is the index of the content's last
-/// chunk, or `None` if the content goes on after these chunks.
+/// Seals consecutive chunks into `sealed`. The caller makes it exactly as long as all chunks with their
+/// authentication tags. `first` is the index of the first chunk. `last` is the index of the content's last chunk,
+/// or `None` if that chunk comes later.
 fn seal_chunks<'c>(
     cipher: &ContentCipher,
     first: u64,

@@ -22,7 +22,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// One line, or one record of CSV, with the row that it holds. If it holds no row, `row` is the
 /// error.
 pub(crate) struct LineRow {
-    /// The line, from 1.
+    /// The number of the line in the file, counted from 1.
     pub(crate) line: u64,
     pub(crate) text: Vec<u8>,
     pub(crate) row: Result<Row>,

@@ -234,7 +234,7 @@ impl Blob {
 }
 
 impl PartialEq for Blob {
-    /// Compares what the row holds: name, length, hash and content type.
+    /// Compares name, length, hash and content type. Ignores the key of an encrypted blob.
     fn eq(&self, other: &Self) -> bool {
         let row = |blob: &Self| (blob.len, blob.hash);
         row(self) == row(other)

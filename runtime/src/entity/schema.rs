@@ -30,7 +30,7 @@ pub enum Discriminator {
 pub struct ColumnSchema {
     /// The property's name without the prefix of the struct that it is flattened into.
     pub name: &'static str,
-    /// The stored type of the field, even if only keys hold the field. `None` for a nested struct.
+    /// The stored type of the field, also of a field that is only in keys. `None` for a flattened struct.
     pub edm: Option<EdmType>,
     /// Whether the property, or all properties of a flattened struct, may be absent.
     pub optional: bool,

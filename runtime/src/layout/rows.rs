@@ -124,8 +124,7 @@ fn rebuild_step(entity: &EntityShape, rows: &RowsShape) -> String {
     format!("run `table.rebuild({})`{drain}", path_call(entity, rows))
 }
 
-/// Returns the instruction to the user, as text, how to delete the rows of an index or list that is
-/// no longer declared.
+/// Returns text that tells the user how to delete the rows of an index or list that was removed, renamed or moved.
 fn deletion_step(entity: &EntityShape, rows: &RowsShape) -> String {
     if rows.in_blob {
         return "delete the list's blobs from the blob store".to_owned();

@@ -38,7 +38,7 @@ impl Plan {
         self.render(None)
     }
 
-    /// Returns the plan as Markdown, with money.
+    /// Returns the plan as Markdown, with the price of a month.
     pub fn markdown_priced(&self, prices: &Prices) -> String {
         self.render(Some(prices))
     }

@@ -219,7 +219,8 @@ impl Pattern {
         self.question.steps(self.rows, self.tables, self.partitions)
     }
 
-    /// Returns what does not hold, in words; `None` if all that the pattern claims holds.
+    /// Returns text about the first claim of the pattern that does not hold, or about a refused call. Returns `None`
+    /// if every claim holds.
     pub(crate) fn find_broken_claim(&self) -> Option<String> {
         if let Some(fault) = &self.question.fault {
             return Some(format!("the call is refused: {fault}"));

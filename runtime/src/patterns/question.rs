@@ -212,7 +212,7 @@ impl PartitionShape {
 }
 
 impl Question {
-    /// Returns the question that writes an entity.
+    /// Returns the question of a program that writes an entity.
     pub(super) fn of_write(write: EntityWrite) -> Self {
         Self::of_change(write, None)
     }

@@ -34,7 +34,7 @@ impl CostModel {
     pub(crate) const HEADS: [&str; 5] = [
         "verb",
         "requests before the answer",
-        "of them reads",
+        "reads among them",
         "operations in the transaction",
         "requests after the answer",
     ];

@@ -114,7 +114,7 @@ impl TokenMaker {
         Self { keys: TokenKeys::ByScope(Arc::new(ScopedKeys { provider, known, missing })) }
     }
 
-    /// Returns whether each scope has its own blind token key.
+    /// Returns whether each encryption scope has its own key for blind tokens, instead of one key for all.
     pub(crate) const fn has_key_per_scope(&self) -> bool {
         matches!(self.keys, TokenKeys::ByScope(_))
     }

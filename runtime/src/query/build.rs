@@ -44,7 +44,8 @@ pub(crate) type FetchListPage<T> = Arc<
         + Sync,
 >;
 
-/// Where a query's items come from: the rows that it reads, or the entities whose ids are in lists.
+/// Where a query's items come from: the rows that it reads or, if these rows are lists, the entities whose ids the
+/// lists contain.
 pub(crate) enum ItemSource<T> {
     Rows(DecodeRow<T>),
     Lists(FetchListPage<T>),

@@ -74,7 +74,7 @@ pub(crate) struct Request {
     scan_allowed: bool,
     any_order: bool,
     pub(crate) only_older: bool,
-    /// Whether expired rows are items too.
+    /// Whether the query also returns expired rows.
     pub(crate) with_expired: bool,
     /// Whether a query of a set also returns index copies.
     pub(crate) copies: bool,
@@ -251,7 +251,7 @@ impl Request {
         }
     }
 
-    /// Adds a condition. If it is faulty, the verb that runs the query fails with its error.
+    /// Adds a condition. The verb that runs the query fails with the error of the first faulty condition.
     pub(crate) fn add_condition(&mut self, filter: Result<Filter>) {
         match filter {
             Ok(filter) => match filter.check() {

@@ -164,7 +164,9 @@ fn size_warning(schema: &Schema) -> Option<String> {
         .max()
         .unwrap_or(0);
     if properties >= MANY_PROPERTIES {
-        return Some(format!("A row has up to {properties} of {PROPERTIES} properties."));
+        return Some(format!(
+            "A row has up to {properties} properties, and the service allows {PROPERTIES}."
+        ));
     }
     let pieces: usize =
         schema.series.iter().filter(|field| field.is_split).map(|field| field.slots).sum();

@@ -1,4 +1,4 @@
-//! Reuses signatures until they are near their end.
+//! Reuses signatures until they are about to expire.
 
 use std::{
     collections::HashMap,

@@ -26,7 +26,7 @@ pub(super) type SecretBytes = Box<Zeroizing<[u8; 32]>>;
 impl ZeroizeOnDrop for RootKey {}
 
 impl RootKey {
-    /// Makes a root key of 32 random bytes. A password is not enough: the bytes are not stretched.
+    /// Creates a root key from 32 bytes, which must be random. A password is not enough: the bytes are not stretched.
     pub fn from_bytes(mut bytes: [u8; 32]) -> Self {
         let mut root = new_secret();
         root.copy_from_slice(&bytes);

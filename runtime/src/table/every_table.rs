@@ -33,7 +33,7 @@ impl<E: TableEntity> Table<E> {
         ))
     }
 
-    /// Returns each table of the entity: this table, or the existing dated tables, earliest first.
+    /// Returns the tables that this handle represents: its own table, or all existing dated tables, earliest first.
     pub(crate) async fn every_table(&self) -> Result<Vec<Self>> {
         let Some(dated) = self.dated_tables_if_all_periods() else { return Ok(vec![self.clone()]) };
         let tables = self.existing_tables(dated).await?.into_iter();

@@ -51,8 +51,7 @@ pub fn replacement_of_unknown_type<S: EntitySet>(
     plan::replace_row(stored, other).map(BulkChange)
 }
 
-/// Returns the change that deletes a row that was read as the set's `#[table(other)]` variant, which holds
-/// rows of unknown types.
+/// Returns the change that deletes a row of unknown type. The set read the row as its `#[table(other)]` variant.
 ///
 /// # Errors
 ///

@@ -69,8 +69,8 @@ pub fn bulk_change<E: TableEntity>(entity: &E, verb: BulkVerb) -> Result<BulkCha
     .map(BulkChange)
 }
 
-/// A value that can be deleted in bulk. A stored entity is deleted under the ETag that was read, a point
-/// whatever its ETag.
+/// A value that can be deleted in bulk. A stored entity is deleted only if its ETag is still the one that was read.
+/// The entity at a point is deleted whatever its ETag.
 pub trait Deletable {
     /// Returns the table to write to if the caller names none.
     ///

@@ -15,8 +15,8 @@ pub(crate) fn push_row_address(out: &mut Vec<u8>, table: &str, partition_key: &s
     out.extend_from_slice(b"')");
 }
 
-/// Doubles every `'` of a key, as a quoted literal needs it: otherwise `o'brien` would end the literal early
-/// and address another row.
+/// Appends a key as the text of a quoted literal. Doubles every `'`, because a single one ends the literal, and
+/// percent-encodes bytes that an address cannot contain.
 fn push_key(out: &mut Vec<u8>, key: &str) {
     for byte in key.bytes() {
         match byte {

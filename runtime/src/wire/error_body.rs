@@ -10,9 +10,9 @@ use crate::error::{ServiceCode, is_printable};
 /// The error that an answer contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServiceRefusal {
-    /// The error code from the body or the header; without one, the usual code of the status.
+    /// The error code from the body or the header. If the answer has none, the usual code of its status.
     pub(crate) code: ServiceCode,
-    /// Whether the answer contains the code.
+    /// Whether the answer contains an error code. Otherwise, `code` follows from the status.
     pub(crate) named: bool,
     /// The position of the failed operation of a batch, from the prefix of the message.
     pub(crate) index: Option<usize>,

@@ -11,7 +11,7 @@ pub(crate) enum QueryFilter {
     Matching(String),
 }
 
-/// Converts a filter. A filter that matches nothing becomes a condition that no row fulfils. It is still sent, so a
+/// Converts a filter. One that is always false becomes a condition that no row fulfils, and is still sent so that a
 /// missing table is an error.
 pub(crate) fn to_query_filter(filter: &Filter) -> QueryFilter {
     match fold_constants(filter) {

@@ -104,9 +104,9 @@ impl MessageHandlers {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 
-    /// Calls the handler of a message and renews the message's lease while it runs. Drops the handler after the
-    /// time `most`, when the lease ends or another worker has the message, and when the time after a stop has
-    /// passed. Fails if the message has no handler.
+    /// Calls the handler of a message and renews the message's lease while it runs. Fails if the message has no
+    /// handler. Otherwise drops the handler and fails in three cases: `most` has passed; the lease ends or another
+    /// worker has the message; or the worker was stopped and its grace period has passed.
     pub(super) async fn handle_message(
         &self,
         context: Context,

@@ -70,8 +70,8 @@ pub(super) enum MessageOutcome {
 }
 
 impl Worker {
-    /// Counts and reports a failure that is not caused by a single row. Keeps the first one of a round for the
-    /// caller.
+    /// Counts a failure that does not count towards the poison table, and passes it to the listener. Keeps the first
+    /// failure of a round for the caller.
     pub(super) fn report_failure(&self, error: Error, round: &mut RoundResult) {
         self.count_and_report_failure(&error);
         round.keep_first_failure(error);

@@ -42,7 +42,7 @@ impl RowMatch {
         self.version
     }
 
-    /// Returns the family of the row in the version that wrote it.
+    /// Returns the row family, as declared by the version of the type that wrote the row.
     pub fn family(&self) -> &'static RowFamily {
         self.family
     }

@@ -80,7 +80,7 @@ impl<'r> Fact<'r> {
         self.primary.filter(|_| self.family.is_list()).map(|keys| keys.partition_and_row_key().1)
     }
 
-    /// Returns the address of the remote copy or list, for primaries in `primary_table`.
+    /// Returns the address of the remote copy or list. `primary_table` is the table of its primaries.
     pub(crate) fn remote_address(
         &self,
         schema: &Schema,

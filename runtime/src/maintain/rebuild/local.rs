@@ -104,7 +104,7 @@ impl IndexedPrimary {
         }
     }
 
-    /// Returns the RowKey of the row that is written with the primary: its copy, or the list's head row.
+    /// Returns the RowKey of the copy, or of the head row of the list that contains the entry.
     fn index_row_key(&self) -> &str {
         match &self.index_row {
             IndexRow::Copy(copy) => copy.row_key(),

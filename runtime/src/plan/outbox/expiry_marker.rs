@@ -84,12 +84,12 @@ pub(crate) struct StoredExpiryMarker {
 }
 
 impl StoredExpiryMarker {
-    /// Reads a marker of a store with this rule for table names.
+    /// Reads an expiry marker. `names` is the store's rule for table names.
     ///
     /// # Errors
     ///
-    /// Fails with `is_decode` if the row lacks a property of a marker, has another format, or has different keys
-    /// than a marker of its hour, type and partition.
+    /// Fails with `is_decode` if the row lacks its format, type, table or partition, has another format, or has
+    /// keys that do not follow from its hour, type, table and partition. Any shard is accepted.
     pub(crate) fn from_row(row: Row, names: Names) -> Result<Self> {
         let damaged = || {
             let error =

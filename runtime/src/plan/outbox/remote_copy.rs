@@ -122,8 +122,7 @@ pub(crate) fn compare_owner_in_copy(
     })
 }
 
-/// Returns whether two copies have equal properties in any order. Ignores the ETags of their primaries and the ids
-/// of the requests that wrote them. Compares numbers by their bits: a NaN equals itself, and -0.0 differs from 0.0.
+/// Returns whether two copies have equal properties in any order. Ignores the ETags of their primaries. Compares numbers by their bits: a NaN equals itself, and -0.0 differs from 0.0.
 /// Different spellings of one table are equal by the rule `names`.
 pub(crate) fn equal_except_version(found: &Row, copy: &Row, names: Names) -> Result<bool> {
     let of_copy = text_property(copy, OWNER_TABLE)?.map(|table| names.name(table));

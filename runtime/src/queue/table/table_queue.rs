@@ -28,7 +28,7 @@ pub(crate) const TABLE: &str = "EntableQueues";
 pub(super) const MAX_RECEIVED: usize = 32;
 /// The most shards of a queue.
 const MAX_SHARDS: u32 = 100;
-/// How often a change is sent before a lost answer is reported to the caller.
+/// How often a change is sent at most, if its table is missing or its answer was lost.
 pub(crate) const MAX_ATTEMPTS: u32 = 4;
 
 /// A queue in the table `EntableQueues` of a backend.

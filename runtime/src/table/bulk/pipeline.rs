@@ -171,7 +171,8 @@ impl Pipeline {
         self.drive_transactions_while(input).await
     }
 
-    /// Waits for a future while transactions are in flight.
+    /// Waits for a future and returns its output. Meanwhile, drives the transactions in flight and records their
+    /// outcomes.
     pub(super) async fn drive_transactions_while<T>(
         &mut self,
         future: impl Future<Output = T>,
