@@ -240,7 +240,13 @@ fn compare_derived(
         } else {
             ""
         };
-        let how = format!("{first}{}, then {}", rebuild_step(new, is), deletion_step(old, was));
+        // By entity type or by a prefix, the earlier rows cannot be told from the new ones in the same table.
+        let delete = if was.table == is.table && !was.in_blob && !is.in_blob {
+            "delete the earlier rows with `table.check().repair()`".to_owned()
+        } else {
+            deletion_step(old, was)
+        };
+        let how = format!("{first}{}, then {delete}", rebuild_step(new, is));
         let needs = if was.is_remote { RequiredWork::Migration } else { RequiredWork::Rebuild };
         // All rows are rewritten in the other place, whatever else has changed.
         return changes.push(needs, what, how);
