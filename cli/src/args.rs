@@ -168,6 +168,9 @@ pub(crate) enum Command {
     /// Check a service against the library's promises, in new tables that are deleted afterwards
     #[cfg(feature = "azure")]
     CheckService(CheckService),
+    /// Serve a store to programs in other languages and other processes, as Azure Table storage does
+    #[cfg(feature = "azure")]
+    Serve(Serve),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -423,4 +426,29 @@ pub(crate) struct PlanOptions {
     /// The seed of the simulation: the same one gives the same figures
     #[arg(long, default_value_t = 1, requires = "simulate")]
     pub(crate) seed: u64,
+}
+
+#[cfg(feature = "azure")]
+#[derive(Debug, Args)]
+#[command(after_help = "Clients sign with the well-known key of the emulator, unless ENTABLE_SERVE_KEY holds a key \
+                        of your own, or ENTABLE_SERVE_KEY_FILE the path of a file with it. ENTABLE_SERVE_ACCOUNT is \
+                        the name of that key's account. The server has no TLS: put a proxy in front of it.")]
+pub(crate) struct Serve {
+    /// The file of the store, which is created if missing; without it, rows are kept in memory
+    pub(crate) store: Option<PathBuf>,
+    /// The address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10002")]
+    pub(crate) listen: String,
+    /// Refuse every write
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Answer writes before they are on disk, at most this many milliseconds; a crash can lose the last of them
+    #[arg(long, value_name = "MILLISECONDS", requires = "store", conflicts_with = "read_only")]
+    pub(crate) relaxed: Option<u64>,
+    /// Take the emulator's well-known key on an address that other machines can reach
+    #[arg(long)]
+    pub(crate) emulator: bool,
+    /// A host name that clients may use, such as that of a container; may be repeated
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
 }

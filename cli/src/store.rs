@@ -50,7 +50,7 @@ pub(crate) fn open_unverified_file(name: &str) -> Result<Embedded, Failure> {
 }
 
 /// Fails if the name refers to a service, or if the file does not exist and is not to be created.
-fn check_is_file(name: &str, creates: bool) -> Result<(), Failure> {
+pub(crate) fn check_is_file(name: &str, creates: bool) -> Result<(), Failure> {
     refuse_secret(name)?;
     if is_service(name) {
         return Err(Failure::usage(format!(
@@ -214,7 +214,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 
 /// Returns the value of a variable, or the content of the file that another variable names.
 #[cfg(feature = "azure")]
-fn variable_or_file(name: &str, file: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn variable_or_file(name: &str, file: &str) -> Result<Option<String>, Failure> {
     match (variable(name), variable(file)) {
         (Some(text), _) => Ok(Some(text)),
         (None, Some(path)) => read_file(&path).map(Some),

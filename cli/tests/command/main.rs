@@ -22,6 +22,8 @@ mod poison;
 mod private_files;
 mod sas;
 mod scripts;
+#[cfg(feature = "azure")]
+mod serve;
 
 use std::{
     fs,
