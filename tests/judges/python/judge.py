@@ -1,0 +1,46 @@
+"""A plugin of pytest: the SDK's own table tests against a server of this machine.
+
+The variable ENTABLE_SERVED holds the endpoint. Each line of `differences.txt` is a test that fails, and the reason. A
+listed test that passes fails the run, and so does a line without a test.
+"""
+
+import os
+import pathlib
+import sys
+import types
+
+import pytest
+
+ENDPOINT = os.environ["ENTABLE_SERVED"]
+# Tests of Cosmos DB, and of Entra ID, which needs TLS.
+OTHERS = ("cosmos", "aad", "challenge_auth")
+
+# The tests import it, and use it only with Entra ID.
+sys.modules["azure.identity"] = types.ModuleType("azure.identity")
+sys.modules["azure.identity.aio"] = types.ModuleType("azure.identity.aio")
+for name in ("azure.identity", "azure.identity.aio"):
+    sys.modules[name].DefaultAzureCredential = None
+
+
+def pytest_ignore_collect(collection_path):
+    return True if any(other in collection_path.name for other in OTHERS) else None
+
+
+def differences():
+    lines = pathlib.Path(__file__).with_name("differences.txt").read_text().splitlines()
+    pairs = (line.split(": ", 1) for line in lines if line and not line.startswith("#"))
+    return {test: reason for test, reason in pairs}
+
+
+def pytest_collection_modifyitems(items):
+    from _shared.testcase import TableTestCase
+
+    TableTestCase.account_url = lambda _self, _account, _kind: ENDPOINT
+    listed = differences()
+    for item in items:
+        name = f"{item.path.stem}::{item.name}"
+        reason = listed.pop(name, None)
+        if reason:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+    if listed:
+        raise pytest.UsageError(f"differences.txt lists tests that do not exist: {sorted(listed)}")
