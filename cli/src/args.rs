@@ -430,9 +430,11 @@ pub(crate) struct PlanOptions {
 
 #[cfg(feature = "azure")]
 #[derive(Debug, Args)]
-#[command(after_help = "Clients sign with the well-known key of the emulator, unless ENTABLE_SERVE_KEY holds a key \
+#[command(
+    after_help = "Clients sign with the well-known key of the emulator, unless ENTABLE_SERVE_KEY holds a key \
                         of your own, or ENTABLE_SERVE_KEY_FILE the path of a file with it. ENTABLE_SERVE_ACCOUNT is \
-                        the name of that key's account. The server has no TLS: put a proxy in front of it.")]
+                        the name of that key's account. The server has no TLS: put a proxy in front of it."
+)]
 pub(crate) struct Serve {
     /// The file of the store, which is created if missing; without it, rows are kept in memory
     pub(crate) store: Option<PathBuf>,

@@ -600,7 +600,7 @@ mod moves {
         }
         let (near, far) = (entable::layout![Local], entable::layout![Remote]);
         let step = "delete the earlier rows with `table.check().repair()`";
-        let steps = |changes: Vec<entable::layout::LayoutChange>| {
+        let steps = |changes: Vec<LayoutChange>| {
             assert_eq!(changes.len(), 2, "{changes:#?}");
             assert!(changes.iter().all(|change| change.how.ends_with(step)), "{changes:#?}");
         };

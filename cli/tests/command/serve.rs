@@ -100,7 +100,8 @@ fn a_key_from_the_environment_or_a_file_replaces_the_well_known_one() {
     let place = Place(tempdir().unwrap());
     fs::write(place.path("key"), format!("{OWN_KEY}\n")).unwrap();
     for (name, value) in [("ENTABLE_SERVE_KEY", OWN_KEY), ("ENTABLE_SERVE_KEY_FILE", "key")] {
-        let served = Served::start(&place, &[], &[(name, value), ("ENTABLE_SERVE_ACCOUNT", "mine")]);
+        let served =
+            Served::start(&place, &[], &[(name, value), ("ENTABLE_SERVE_ACCOUNT", "mine")]);
         assert_eq!(served.said["account"], "mine");
         assert!(!served.said.to_string().contains(OWN_KEY), "{}", served.said);
         let connection = served.connection_string();

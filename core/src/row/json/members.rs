@@ -116,8 +116,7 @@ impl<'a> EntityMembers<'a> {
     }
 
     /// Returns whether a key is given as anything but text, by its value or by its annotation.
-    #[cfg(feature = "azure-wire")]
-    pub(crate) fn has_key_of_other_type(&self) -> bool {
+    pub fn has_key_of_other_type(&self) -> bool {
         let is_key = |name: &str| matches!(name, "PartitionKey" | "RowKey");
         self.has_other_key
             || self.types.iter().any(|(name, edm)| is_key(name) && edm != "Edm.String")
