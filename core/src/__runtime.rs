@@ -4,9 +4,9 @@
 //! defined:
 //!
 //! - `DATED_TABLES`, `KeyFault`, `PageLoop`, `RowKeys`, `text_fingerprint`
-//! - `AdaptiveRate`: `begin_load`
+//! - `AdaptiveRate`: `share_window`
 //! - `Batch`: `operations_arc`
-//! - `BlindValue`: `new`, `plain_value`
+//! - `BlindValue`: `new`, `expose_plaintext`
 //! - `Comparison`: `holds_for_out_of_range`
 //! - `Condition`: `for_etag`, `unchanged`
 //! - `Cursor`: `as_of`, `at`, `fingerprint`, `is_at_table_start`, `mixed`, `returned`, `table`
@@ -15,7 +15,7 @@
 //! - `EdmValue`: `VALUES`
 //! - `Error`: `at_row`, `concerns_one_entity`, `concerns_one_item`, `concerns_one_row`, `ends_move`,
 //!   `is_answer_lost`, `is_certainly_not_executed`, `is_key_withheld`, `is_refused_by_move`, `is_row_missing`,
-//!   `is_superseded`, `is_table_being_deleted`, `is_table_missing`, `lost_race`, `lost_race_or_table`,
+//!   `is_row_changed_or_gone`, `is_table_being_deleted`, `is_table_missing`, `is_lost_race`, `lost_race_or_table`,
 //!   `moving_entity`, `refuses_one_row`, `rejected_by_user_code`, `retry_chance`, `row_exists`, `table_exists`,
 //!   `unique_violation`, `with_key_withheld`, `with_message_prefix`, `with_message_suffix`, `without_operation`
 //! - `FaultInjector`: `backend_continuation`
@@ -31,7 +31,7 @@
 //! - `Retry`: `retry_non_backend_read`, `retry_non_backend_write`
 //! - `Row`: `byte_offset_of_reader`, `encrypted_names`, `from_row_bytes`, `from_selected_properties`,
 //!   `has_encrypted_name`, `has_same_content`, `inherit_encrypted_names_of`, `key_bytes`, `location_read_from`,
-//!   `properties_from`, `sort_key`, `sorted_properties`, `with_encrypted_names`, `with_keys`, `with_values`,
+//!   `properties_from_offset`, `sort_key`, `sorted_properties`, `with_encrypted_names`, `with_keys`, `with_values`,
 //!   `without_keys`, `without_timestamp_and_etag`
 //! - `RowBuilder`: `put_encoded_properties`, `reserve_bytes`
 //! - `RowFamily`: `has_dated_tables`, `leaves_out`, `of_copy`, `of_list`, `of_primary`, `part_restoring`,

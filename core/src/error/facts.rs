@@ -54,7 +54,7 @@ impl Fault {
 
 /// The facts about one kind of failure.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Facts {
+pub(super) struct KindFacts {
     pub(super) retry: RetryChance,
     pub(super) certainty: Certainty,
     /// Whether another writer changed, created or deleted the row or its table first.
@@ -62,7 +62,7 @@ pub(super) struct Facts {
     pub(super) fault: Fault,
 }
 
-impl Facts {
+impl KindFacts {
     /// A request that fails every time and was not carried out.
     const FAILS: Self = Self {
         retry: RetryChance::Never,
@@ -77,7 +77,7 @@ impl Facts {
     /// A failure of the way to the store or of the store itself.
     const ANSWER_LOST: Self = Self { certainty: Certainty::AnswerLost, ..Self::PASSES };
 
-    const fn lost_race(self) -> Self {
+    const fn with_lost_race(self) -> Self {
         Self { is_lost_race: true, ..self }
     }
 
@@ -88,27 +88,27 @@ impl Facts {
 
 impl ErrorKind {
     /// Returns the facts about failures of this kind.
-    pub(super) const fn facts(self) -> Facts {
+    pub(super) const fn facts(self) -> KindFacts {
         let refused = Fault::OPERATION.and(Fault::TARGET);
         let unreadable = Fault::ROW.and(Fault::ENTITY);
         match self {
-            Self::NotFound => Facts::FAILS.lost_race().by(refused),
-            Self::Conflict => Facts::UNCLEAR.lost_race().by(refused.and(Fault::ENTITY)),
-            Self::PreconditionFailed => Facts::PASSES.lost_race().by(Fault::OPERATION),
-            Self::UniqueViolation => Facts::FAILS.by(Fault::TARGET),
-            Self::TooLarge => Facts::FAILS.by(refused.and(Fault::ENTITY)),
-            Self::Throttled => Facts { certainty: Certainty::Refused, ..Facts::PASSES },
-            Self::UnrecognizedEntity => Facts::UNCLEAR.by(unreadable),
-            Self::Decode => Facts::FAILS.by(unreadable.and(Fault::TARGET)),
-            Self::Decrypt => Facts::FAILS.by(unreadable),
-            Self::KeyUnavailable => Facts::PASSES.by(unreadable),
-            Self::Ambiguous | Self::Backend => Facts::ANSWER_LOST,
-            Self::Contended | Self::Denied | Self::Locked => Facts::PASSES,
-            Self::LeaseLost | Self::ScanRefused | Self::InvalidCursor => Facts::UNCLEAR,
-            Self::Invalid => Facts::FAILS.by(refused),
-            Self::Rejected | Self::Unsupported | Self::Lossy | Self::RolledBack => Facts::FAILS,
-            Self::Stale => Facts::FAILS.by(Fault::ENTITY),
-            Self::Corrupt => Facts::FAILS.by(Fault::ENTITY.and(Fault::OPERATION)),
+            Self::NotFound => KindFacts::FAILS.with_lost_race().by(refused),
+            Self::Conflict => KindFacts::UNCLEAR.with_lost_race().by(refused.and(Fault::ENTITY)),
+            Self::PreconditionFailed => KindFacts::PASSES.with_lost_race().by(Fault::OPERATION),
+            Self::UniqueViolation => KindFacts::FAILS.by(Fault::TARGET),
+            Self::TooLarge => KindFacts::FAILS.by(refused.and(Fault::ENTITY)),
+            Self::Throttled => KindFacts { certainty: Certainty::Refused, ..KindFacts::PASSES },
+            Self::UnrecognizedEntity => KindFacts::UNCLEAR.by(unreadable),
+            Self::Decode => KindFacts::FAILS.by(unreadable.and(Fault::TARGET)),
+            Self::Decrypt => KindFacts::FAILS.by(unreadable),
+            Self::KeyUnavailable => KindFacts::PASSES.by(unreadable),
+            Self::Ambiguous | Self::Backend => KindFacts::ANSWER_LOST,
+            Self::Contended | Self::Denied | Self::Locked => KindFacts::PASSES,
+            Self::LeaseLost | Self::ScanRefused | Self::InvalidCursor => KindFacts::UNCLEAR,
+            Self::Invalid => KindFacts::FAILS.by(refused),
+            Self::Rejected | Self::Unsupported | Self::Lossy | Self::RolledBack => KindFacts::FAILS,
+            Self::Stale => KindFacts::FAILS.by(Fault::ENTITY),
+            Self::Corrupt => KindFacts::FAILS.by(Fault::ENTITY.and(Fault::OPERATION)),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Error {
     /// Returns whether another writer changed, created or deleted the row first. A missing table is
     /// no lost race.
     #[doc(hidden)]
-    pub fn lost_race(&self) -> bool {
+    pub fn is_lost_race(&self) -> bool {
         self.lost_race_or_table() && !self.is_table_missing() && !self.is_table_being_deleted()
     }
 
@@ -99,7 +99,7 @@ impl Error {
     /// Returns whether the row is no longer in the version that was read: another writer changed or
     /// deleted it.
     #[doc(hidden)]
-    pub fn is_superseded(&self) -> bool {
+    pub fn is_row_changed_or_gone(&self) -> bool {
         self.is_precondition_failed() || self.is_row_missing()
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let rest = [
             error.is_certainly_not_executed(),
             error.is_answer_lost(),
-            error.lost_race(),
+            error.is_lost_race(),
             error.lost_race_or_table(),
             error.ends_move(),
             error.concerns_one_row(),
@@ -191,7 +191,11 @@ mod tests {
             let by_code = [error.is_row_missing(), error.is_table_missing(), error.table_exists()];
             assert_eq!((by_code, error.is_refused_by_move()), ([false; 3], false), "{kind:?}");
             assert_eq!(error.row_exists(), kind == ErrorKind::Conflict, "{kind:?}");
-            assert_eq!(error.is_superseded(), kind == ErrorKind::PreconditionFailed, "{kind:?}");
+            assert_eq!(
+                error.is_row_changed_or_gone(),
+                kind == ErrorKind::PreconditionFailed,
+                "{kind:?}"
+            );
         }
     }
 
@@ -199,16 +203,18 @@ mod tests {
     fn a_missing_table_is_no_lost_race_and_no_refused_row_but_ends_a_repair() {
         for code in [ServiceCode::TableNotFound, ServiceCode::TableBeingDeleted] {
             let error = Error::service(code, "no table");
-            assert!(!error.lost_race() && !error.row_exists() && error.lost_race_or_table());
+            assert!(!error.is_lost_race() && !error.row_exists() && error.lost_race_or_table());
             assert!(
-                !error.concerns_one_entity() && !error.refuses_one_row() && !error.is_superseded()
+                !error.concerns_one_entity()
+                    && !error.refuses_one_row()
+                    && !error.is_row_changed_or_gone()
             );
         }
         assert!(Error::service(ServiceCode::TableNotFound, "no table").is_table_missing());
         let missing = Error::service(ServiceCode::ResourceNotFound, "no row");
-        assert!(missing.is_row_missing() && !missing.is_table_missing() && missing.lost_race());
-        assert!(missing.is_superseded());
-        assert!(!Error::service(ServiceCode::TableNotFound, "no table").is_superseded());
+        assert!(missing.is_row_missing() && !missing.is_table_missing() && missing.is_lost_race());
+        assert!(missing.is_row_changed_or_gone());
+        assert!(!Error::service(ServiceCode::TableNotFound, "no table").is_row_changed_or_gone());
         assert!(Error::service(ServiceCode::TableAlreadyExists, "there").table_exists());
     }
 
@@ -221,7 +227,7 @@ mod tests {
     #[test]
     fn a_move_and_the_deletion_of_a_table_pass_alone() {
         let moving = Error::moving_entity("Sales", "empid_000223");
-        assert!(moving.is_refused_by_move() && moving.lost_race() && moving.ends_move());
+        assert!(moving.is_refused_by_move() && moving.is_lost_race() && moving.ends_move());
         assert_eq!(moving.keys(), Some(("Sales", "empid_000223")));
         let deleting = Error::service(ServiceCode::TableBeingDeleted, "wait");
         assert_eq!((moving.retry_chance(), deleting.retry_chance()), (PassesAlone, PassesAlone));

@@ -148,7 +148,7 @@ impl BlindValue {
 
     /// Returns the value in plain text.
     #[doc(hidden)]
-    pub fn plain_value(&self) -> &Value {
+    pub fn expose_plaintext(&self) -> &Value {
         &self.0
     }
 }

@@ -67,7 +67,7 @@ impl Filter {
                 Ok(stored.is_some_and(|stored| {
                     comparison_holds(
                         Comparison::Eq,
-                        compare_values(stored, value.plain_value().as_ref()),
+                        compare_values(stored, value.expose_plaintext().as_ref()),
                     )
                 }))
             }

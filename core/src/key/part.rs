@@ -73,7 +73,7 @@ pub trait FixedWidth: KeyPart {
 /// newest value sorts first.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in descending order",
-    label = "neither an integer nor a time",
+    label = "not an integer, a time or a date",
     note = "`{{field:desc}}` needs an integer, a time or a date"
 )]
 pub trait Descending: KeyPart {

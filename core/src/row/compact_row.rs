@@ -298,7 +298,7 @@ impl Row {
     }
 
     /// Returns the byte offset in this row that a reader of its properties has reached, for
-    /// [`properties_from`](Self::properties_from).
+    /// [`properties_from_offset`](Self::properties_from_offset).
     #[inline]
     #[doc(hidden)]
     pub fn byte_offset_of_reader(&self, properties: &PropertyReader<'_>) -> u32 {
@@ -309,7 +309,7 @@ impl Row {
     /// from the start.
     #[doc(hidden)]
     #[inline]
-    pub fn properties_from(&self, offset: u32) -> PropertyReader<'_> {
+    pub fn properties_from_offset(&self, offset: u32) -> PropertyReader<'_> {
         match usize::try_from(offset) {
             Ok(offset @ 1..) => PropertyReader::new(self.bytes.get(offset..).unwrap_or_default()),
             _ => self.properties(),

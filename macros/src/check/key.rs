@@ -126,7 +126,7 @@ pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
 
 /// Reports a field in plain text whose token is in a key, unless the field has `plaintext`. Also reports
 /// `plaintext` on a field without a token.
-pub(super) fn refuse_plaintext_next_to_token(entity: &Entity, errors: &mut Errors) {
+pub(super) fn check_plaintext_attribute(entity: &Entity, errors: &mut Errors) {
     let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
     for (at, field) in entity.fields.iter().enumerate() {
         let (name, attr) = (&field.name, &field.attr);

@@ -50,7 +50,7 @@ pub(crate) fn check_entity(entity: &Entity, errors: &mut Errors) {
     key::refuse_optional_parts(entity, errors);
     key::refuse_hot_partition(entity, errors);
     key::check_blind_token_parts(entity, errors);
-    key::refuse_plaintext_next_to_token(entity, errors);
+    key::check_plaintext_attribute(entity, errors);
     index::check_rows_fit_transaction(entity, errors);
     index::check_selected_fields(entity, errors);
     index::check_remote_copy_owners(entity, errors);

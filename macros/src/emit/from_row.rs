@@ -159,7 +159,7 @@ fn walk_properties(entity: &Entity) -> TokenStream {
         #(#opened)*
         let mut __found = _rt_empty_field_slots();
         let mut __next = 0;
-        let mut __properties = _rt_Row::properties_from(__row, __from);
+        let mut __properties = _rt_Row::properties_from_offset(__row, __from);
         while let _rt_Some((__name, __value)) = #next {
             if _rt::place_property(__name, __value, &[#(#names),*], &mut __next, &mut __found)
                 || _rt::is_one_of(__name, &[#(#others),*])

@@ -52,7 +52,7 @@ pub(super) fn start_type(entity: &Entity, family: &RowFamily) -> TokenStream {
 pub(super) fn new_builder_value(entity: &Entity, family: &RowFamily) -> TokenStream {
     let builder = FamilyPathBuilder::new(entity, family, false);
     let constant = family_constant_name(family);
-    builder.state_value(&builder.nothing_given(), &quote! { _rt_start_path(#constant) })
+    builder.state_value(&builder.nothing_given(), &quote! { _rt_start_key_path(#constant) })
 }
 
 /// Returns an expression for the path to the row of `family` of the entity `self`. All key parts are set from the
@@ -69,7 +69,7 @@ pub(super) fn own_row_path_expression(entity: &Entity, family: &RowFamily) -> To
         let ident = &field.ident;
         set_table_call(field, &quote! { &self.#ident })
     });
-    quote! { _rt_point(_rt_start_path(#constant) #(#fixes)* #table) }
+    quote! { _rt_point(_rt_start_key_path(#constant) #(#fixes)* #table) }
 }
 
 /// Returns the generated call that selects a path's dated table from the field that determines it. `value` is the

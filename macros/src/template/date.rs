@@ -31,9 +31,23 @@ const UNITS: [(char, Fineness); 7] = [
     ('f', Fineness::Tick),
 ];
 
+/// The words of the other forms. In a date form, they would be text that a key contains.
+const OTHER_FORMS: [&str; 4] = ["bucket", "desc", "hmac", "lower"];
+
+/// Returns the word of another form in a date form.
+fn other_form(form: &str) -> Option<&'static str> {
+    let mut words = form.split(|c: char| !c.is_ascii_alphabetic());
+    words.find_map(|word| OTHER_FORMS.into_iter().find(|other| *other == word))
+}
+
 /// Returns the smallest unit of a date form. Fails unless its units descend from the year without a gap, because
 /// other texts do not sort in time order.
 pub(super) fn fineness_of_form(form: &str) -> Result<Fineness, String> {
+    if let Some(other) = other_form(form) {
+        return Err(format!(
+            "a date form cannot be combined with `{other}`, which is a form of its own: write `{{field:{other}}}` without units"
+        ));
+    }
     let mut expected = UNITS.iter();
     let mut finest = None;
     let mut chars = form.chars();

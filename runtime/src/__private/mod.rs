@@ -148,7 +148,7 @@ pub mod short {
         part_segment as _rt_part_segment, plain_codec as _rt_plain_codec, point as _rt_point,
         property_schema as _rt_property_schema, read_part as _rt_read_part,
         read_plain as _rt_read_plain, schema_defaults_of_entity as _rt_schema_defaults_of_entity,
-        set_in_patch as _rt_set_in_patch, start_path as _rt_start_path,
+        set_in_patch as _rt_set_in_patch, start_key_path as _rt_start_key_path,
         stored_column as _rt_stored_column, str as _rt_str, u32 as _rt_u32, usize as _rt_usize,
         zero_padded_codec as _rt_zero_padded_codec,
     };
@@ -317,7 +317,7 @@ pub const fn key_field_schema(
 }
 
 /// Begins a path through a row family, with no part of its keys given.
-pub fn start_path(family: &'static RowFamily) -> PathDraft {
+pub fn start_key_path(family: &'static RowFamily) -> PathDraft {
     PathDraft::new(family)
 }
 

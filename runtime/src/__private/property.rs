@@ -30,7 +30,7 @@ pub fn find_properties<'r, const NAMES: usize>(
     found: &mut [Option<ValueRef<'r>>; NAMES],
 ) -> Result<()> {
     let mut next = 0;
-    let mut properties = row.properties_from(from);
+    let mut properties = row.properties_from_offset(from);
     while let Some((name, value)) = properties.next()? {
         place_property(name, value, names, &mut next, found);
     }

@@ -193,7 +193,7 @@ impl Blobs {
     }
 
     /// Reads a whole blob, or returns `None` if it does not exist.
-    pub(crate) async fn read_blob_bytes(&self, name: &str) -> Result<Option<Bytes>> {
+    pub(crate) async fn read_stored_blob(&self, name: &str) -> Result<Option<Bytes>> {
         let Some(answer) = found_or_none(self.store.get(&blob_path(name)?).await)? else {
             return Ok(None);
         };

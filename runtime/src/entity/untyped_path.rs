@@ -382,7 +382,7 @@ impl PathDraft {
         for (part, value) in std::mem::take(&mut self.secrets) {
             let (template, at) = self.template_of_part(part);
             let field = template.parts().nth(at).map_or("", |part| part.field);
-            let token = token(field, value.plain_value().as_ref())?;
+            let token = token(field, value.expose_plaintext().as_ref())?;
             let (draft, at) = self.draft_of_part(part);
             draft.replace_part_text(at, &token);
         }

@@ -45,7 +45,7 @@ impl BlockingClaim {
         match row.mark_dead(&outbox.store).await {
             Ok(()) => {}
             // Either its transaction was committed and deleted the claim, or another task marked it.
-            Err(error) if error.lost_race() => {}
+            Err(error) if error.is_lost_race() => {}
             // Nothing of the caller's write was sent, and the next attempt examines the claim again.
             Err(error) if error.is_ambiguous() || error.is_throttled() => return Ok(false),
             Err(error) => return Err(error),

@@ -378,7 +378,7 @@ impl ClaimAndReservedKeys {
         // Insert without reading first, because most keys are free.
         match self.write_copy(outbox, wanted, Operation::insert(row.clone())).await {
             Ok(etag) => return Ok(Some(row_with_written_etag(&row, etag))),
-            Err(error) if error.is_conflict() && error.lost_race() => {}
+            Err(error) if error.is_conflict() && error.is_lost_race() => {}
             Err(error) => return self.find_reservation(key, wanted, error).await,
         }
         // The key is occupied, unless the row is gone by now.
@@ -406,7 +406,7 @@ impl ClaimAndReservedKeys {
             }
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {
-                    Err(error) if !error.lost_race() => Err(ReserveError::NotReserved(error)),
+                    Err(error) if !error.is_lost_race() => Err(ReserveError::NotReserved(error)),
                     // This writer removed it or another one changed it. The next attempt reads it again.
                     _ => Ok(None),
                 }
@@ -414,7 +414,7 @@ impl ClaimAndReservedKeys {
             OccupiedKeyAction::TakeOver(from) => {
                 match self.take_over_row(outbox, wanted, copy, &found, from.as_ref()).await {
                     Ok(row) => Ok(Some(row)),
-                    Err(error) if error.lost_race() => Ok(None),
+                    Err(error) if error.is_lost_race() => Ok(None),
                     Err(error) => self.find_reservation(key, wanted, error).await,
                 }
             }

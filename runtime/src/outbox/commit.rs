@@ -230,7 +230,7 @@ async fn delete_holders(outbox: &Arc<Outbox>, holders: &[ExpiredHolder]) -> Resu
             // The value is free once the copy is gone. On failure, a worker does the rest, and the next
             // attempt removes a copy that is still in the way.
             Ok(committed) => drop(committed.pending.wait().await),
-            Err(error) if error.lost_race() => {}
+            Err(error) if error.is_lost_race() => {}
             // Remove the position, which does not belong to any of the caller's changes.
             Err(error) => return Err(error.without_operation()),
         }

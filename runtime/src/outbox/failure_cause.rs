@@ -47,7 +47,7 @@ impl<'t> FailureCause<'t> {
                 (_, None) => Self::Other,
             };
         }
-        let raced = error.lost_race();
+        let raced = error.is_lost_race();
         match failed.role {
             OperationRole::Primary(verb) => {
                 let reads_again_after_race =

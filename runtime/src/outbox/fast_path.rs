@@ -253,7 +253,7 @@ impl FastPath {
                 // Written, but a delayed writer could undo it. Keep the dirty row.
                 Some(Ok(_)) => {}
                 // Writers of one list collide often, so make another attempt.
-                Some(Err(error)) if error.lost_race() => {
+                Some(Err(error)) if error.is_lost_race() => {
                     late.entry(address).or_default().push((dirty, membership));
                 }
                 Some(Err(error)) => failure = Some(error.clone()),

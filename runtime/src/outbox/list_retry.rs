@@ -58,7 +58,7 @@ async fn write_list_in_turn(
         match write_lists(outbox, &deadline, &lists, &all, true).await.remove(address) {
             Some(Ok(written)) => Ok(Attempt::Done((current, written))),
             // Lost again: a writer of another client was first.
-            Some(Err(error)) if error.lost_race() => Ok(Attempt::Raced),
+            Some(Err(error)) if error.is_lost_race() => Ok(Attempt::Raced),
             Some(Err(error)) => Err(error),
             None => Err(left_to_worker_error()),
         }

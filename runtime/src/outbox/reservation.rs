@@ -70,7 +70,7 @@ async fn resolve_reservation_once(
     let (kinds, operation) = restored_copy(outbox, kinds, owner, key, &found).await?;
     let operation = outbox.guards.keep_remote_condition_if_guarded(operation)?;
     match deadline.write_copy(&outbox.store, &key.address.row.table, kinds, operation).await {
-        Err(error) if error.lost_race() => Ok(Attempt::Raced),
+        Err(error) if error.is_lost_race() => Ok(Attempt::Raced),
         answer => answer.map(|_| Attempt::Done(())),
     }
 }

@@ -161,7 +161,7 @@ impl TransactionToSend<'_> {
     async fn is_expired_in_the_way(&self, verb: usize, failure: &Error) -> Result<bool> {
         // This insert was to replace an expired row. A lost race means that the row was renewed or swept.
         if self.expired.forget_expired_row(verb) {
-            return Ok(failure.lost_race());
+            return Ok(failure.is_lost_race());
         }
         if !failure.row_exists() || !self.may_replace_expired {
             return Ok(false);

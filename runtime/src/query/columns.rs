@@ -35,7 +35,7 @@ pub(crate) fn is_read_whole(schema: &'static Schema) -> bool {
 
 /// Returns whether a member of the set seals its rows. A seal is a code over all properties, which proves
 /// that nobody without the keys has changed the row.
-pub(crate) fn has_sealed_member(members: &'static Members) -> bool {
+pub(crate) fn any_member_seals_rows(members: &'static Members) -> bool {
     members.schemas().iter().any(|schema| schema.sealed)
 }
 
@@ -58,9 +58,7 @@ pub(crate) fn columns_with_owner(
 }
 
 /// Returns a row family of the set whose rows may be reservations, if there is one.
-pub(crate) fn find_family_with_reservations(
-    members: &'static Members,
-) -> Option<&'static RowFamily> {
+pub(crate) fn find_reservable_family(members: &'static Members) -> Option<&'static RowFamily> {
     let families = members.schemas().iter().flat_map(|schema| schema.families);
     families.into_iter().find(|family| may_be_reserved(family))
 }

@@ -3,10 +3,10 @@
 use super::{
     columns::SYSTEM,
     encrypted_filter::{
-        MakeTokenCondition, has_encrypted_condition, no_token_error, text_with_tokens,
+        MakeTokenCondition, distinguishing_text, has_encrypted_condition, no_token_error,
         wider_filter_with_tokens,
     },
-    plan::ItemRows,
+    plan::ItemParts,
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) struct SentFilter {
 
 impl Request {
     /// Returns the filter for `explain`, with a placeholder for each blind token.
-    pub(crate) fn filter_to_explain(&self, parts: ItemRows) -> Result<Filter> {
+    pub(crate) fn filter_to_explain(&self, parts: ItemParts) -> Result<Filter> {
         let token = |property: &str, _: &Value| self.token_condition(property, TOKEN_IN_EXPLAIN);
         self.filter_of(&self.access, parts, &token)
     }
@@ -40,13 +40,13 @@ impl Request {
     fn filter_of(
         &self,
         access: &UntypedPath,
-        parts: ItemRows,
+        parts: ItemParts,
         token: MakeTokenCondition<'_>,
     ) -> Result<Filter> {
         let keys = access.checked_keys()?;
         let mut filter = match parts {
-            ItemRows::OfType(schema, _) => wide::bounds_with_all_parts(schema, keys).filter(),
-            ItemRows::Single | ItemRows::OfMembers(_) => keys.filter(),
+            ItemParts::OfType(schema, _) => wide::bounds_with_all_parts(schema, keys).filter(),
+            ItemParts::Single | ItemParts::OfMembers(_) => keys.filter(),
         };
         if let Some(condition) = self.type_condition(parts) {
             filter = filter.and_all(condition);
@@ -56,8 +56,8 @@ impl Request {
         for condition in conditions {
             let condition = plan::rewrite_key_conditions(condition, access)?;
             let condition = match parts {
-                ItemRows::OfType(schema, _) => wide::condition_on_all_parts(schema, &condition),
-                ItemRows::Single | ItemRows::OfMembers(_) => condition,
+                ItemParts::OfType(schema, _) => wide::condition_on_all_parts(schema, &condition),
+                ItemParts::Single | ItemParts::OfMembers(_) => condition,
             };
             self.refuse_encrypted(&condition)?;
             filter = filter.and_all(wider_filter_with_tokens(&condition, token)?);
@@ -142,7 +142,7 @@ impl Request {
     fn filter_with_unsent(
         &self,
         access: &UntypedPath,
-        parts: ItemRows,
+        parts: ItemParts,
         token: MakeTokenCondition<'_>,
     ) -> Result<SentFilter> {
         let filter = self.filter_of(access, parts, token)?;
@@ -152,7 +152,7 @@ impl Request {
             // negation.
             if self.reads_list() || has_encrypted_condition(condition) {
                 unsent.push('\u{0}');
-                unsent.push_str(&text_with_tokens(condition, token)?);
+                unsent.push_str(&distinguishing_text(condition, token)?);
             }
         }
         if let Some(names) = &self.select_of_entities {
@@ -167,7 +167,7 @@ impl Request {
     pub(crate) async fn filter_to_send(
         &self,
         access: &UntypedPath,
-        parts: ItemRows,
+        parts: ItemParts,
     ) -> Result<Option<SentFilter>> {
         if self.conditions.iter().any(has_encrypted_condition) {
             return Box::pin(self.filter_with_tokens(access, parts)).await;
@@ -180,7 +180,7 @@ impl Request {
     async fn filter_with_tokens(
         &self,
         access: &UntypedPath,
-        parts: ItemRows,
+        parts: ItemParts,
     ) -> Result<Option<SentFilter>> {
         let tokens = self.store.shared_token_maker().await?;
         let asked = tokens.scopes_of_path_or_named(access, &self.scopes)?;
@@ -235,17 +235,17 @@ impl Request {
     /// Returns whether the filter alone selects the rows of the queried type: it compares the type, and the type
     /// has a single version. The type property then need not be read. Expired rows, reserved copies and rows that
     /// do not match an encrypted condition are dropped elsewhere.
-    pub(crate) fn filter_alone_selects_type(&self, parts: ItemRows) -> bool {
+    pub(crate) fn filter_alone_selects_type(&self, parts: ItemParts) -> bool {
         let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
         is_only_version && self.type_condition(parts).is_some()
     }
 
     /// Returns the condition on the EntityType, or `None` if the key bounds exclude rows of other types.
-    fn type_condition(&self, parts: ItemRows) -> Option<Filter> {
+    fn type_condition(&self, parts: ItemParts) -> Option<Filter> {
         let schema = self.schema?;
         let family = self.access.family?;
         // The range also contains the other parts of each entity.
-        if let (ItemRows::OfType(_, read @ WidePartsRead::One(_)), Some(name)) =
+        if let (ItemParts::OfType(_, read @ WidePartsRead::One(_)), Some(name)) =
             (parts, schema.type_property())
         {
             return Some(part_condition(name, schema, read));

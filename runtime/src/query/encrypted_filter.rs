@@ -38,7 +38,10 @@ pub(crate) fn wider_filter_with_tokens(
 
 /// Returns the text of the filter with blind tokens instead of encrypted values. Filters with different
 /// tokens have different texts, and no text contains a value.
-pub(crate) fn text_with_tokens(filter: &Filter, token: MakeTokenCondition<'_>) -> Result<String> {
+pub(crate) fn distinguishing_text(
+    filter: &Filter,
+    token: MakeTokenCondition<'_>,
+) -> Result<String> {
     approximate_filter(filter, Approximation::OfText, token).map(|filter| filter.to_string())
 }
 
@@ -71,7 +74,7 @@ fn approximate_filter(
 ) -> Result<Filter> {
     Ok(match filter {
         Filter::Blind { property, value } if bound != Approximation::Narrower => {
-            token(property, value.plain_value())?
+            token(property, value.expose_plaintext())?
         }
         // No narrower condition on tokens exists, because a token never proves a match.
         Filter::Blind { .. } => Filter::Constant(false),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     list_query,
-    plan::ItemRows,
+    plan::ItemParts,
     request::{Request, TOKEN_IN_EXPLAIN},
     tables::QueriedTables,
 };
@@ -53,7 +53,7 @@ impl Explain {
             Err(error) => (String::new(), Some(error)),
         };
         let select = parts.as_ref().ok().and_then(|parts| request.columns_to_read(*parts));
-        let parts = parts.unwrap_or(ItemRows::Single);
+        let parts = parts.unwrap_or(ItemParts::Single);
         let top = request.page_limit(parts, None);
         let rows = |items: u64| items.saturating_mul(u64::from(parts.rows_per_item()));
         let pages = request.take.zip(top);

@@ -1,7 +1,7 @@
 //! Reads single rows, and opens stored rows: verifies and decrypts them, joins the rows of wide entities, and drops rows
 //! that are no items, such as expired ones. Each is a stage, and a read runs only the stages in its plan.
 
-use super::plan::{ItemRows, OpenStages, ReadPlan};
+use super::plan::{ItemParts, OpenStages, ReadPlan};
 use crate::{
     address::RowAt,
     backend::ReadRequest,
@@ -37,13 +37,13 @@ impl ReadPlan {
     ) -> Result<Option<Row>> {
         let read = ReadRequest { table, partition_key, row_key, select: self.columns.as_deref() };
         let row = match self.parts {
-            ItemRows::Single => {
+            ItemParts::Single => {
                 let row = store.read(read).await;
                 row.map_err(|error| replace_by_table_name_error(error, table))
             }
             // Boxed to keep these futures out of the reads of plain entities.
-            ItemRows::OfType(schema, _) => Box::pin(store.read_and_join_parts(read, schema)).await,
-            ItemRows::OfMembers(members) => {
+            ItemParts::OfType(schema, _) => Box::pin(store.read_and_join_parts(read, schema)).await,
+            ItemParts::OfMembers(members) => {
                 Box::pin(store.read_row_of_entity_set(read, members)).await
             }
         };
@@ -126,15 +126,15 @@ impl ReadPlan {
         mut rows: Vec<Result<Row>>,
     ) -> Result<Vec<Result<Row>>> {
         match self.parts {
-            ItemRows::Single => Ok(rows),
-            ItemRows::OfType(schema, WidePartsRead::All) => {
+            ItemParts::Single => Ok(rows),
+            ItemParts::OfType(schema, WidePartsRead::All) => {
                 store.join_parts_of_page(table, schema, rows).await
             }
-            ItemRows::OfType(schema, WidePartsRead::One(part)) => {
+            ItemParts::OfType(schema, WidePartsRead::One(part)) => {
                 let whole = |row| wide::part_as_entity_row(schema, row, part);
                 Ok(rows.into_iter().map(|row| row.and_then(whole)).collect())
             }
-            ItemRows::OfMembers(members) => {
+            ItemParts::OfMembers(members) => {
                 for schema in members.schemas().iter().filter(|schema| schema.is_wide()) {
                     rows = store.join_parts_of_page(table, schema, rows).await?;
                 }

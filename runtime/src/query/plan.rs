@@ -20,7 +20,7 @@ pub(crate) struct ReadPlan {
     /// The types whose declarations are used to decrypt the rows.
     pub(crate) kinds: ReadAs,
     /// The rows that make up an item.
-    pub(crate) parts: ItemRows,
+    pub(crate) parts: ItemParts,
     /// The properties to request, or `None` for all.
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) filter: ReadFilter,
@@ -30,7 +30,7 @@ pub(crate) struct ReadPlan {
 
 /// The rows that make up an item of a read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum ItemRows {
+pub(crate) enum ItemParts {
     /// One row.
     Single,
     /// These rows of a wide entity of this type.
@@ -39,7 +39,7 @@ pub(crate) enum ItemRows {
     OfMembers(&'static Members),
 }
 
-impl ItemRows {
+impl ItemParts {
     /// Returns how many rows each item is read from.
     pub(crate) fn rows_per_item(self) -> u32 {
         match self {
@@ -152,9 +152,9 @@ impl ReadPlan {
             access,
             kinds: ReadAs::Typed(schema),
             parts: if is_wide {
-                ItemRows::OfType(schema, WidePartsRead::All)
+                ItemParts::OfType(schema, WidePartsRead::All)
             } else {
-                ItemRows::Single
+                ItemParts::Single
             },
             columns: columns_of_row(schema, family, columns),
             filter: ReadFilter::NONE,
@@ -173,7 +173,7 @@ impl ReadPlan {
         Self {
             access,
             kinds: ReadAs::Members(members),
-            parts: if is_wide { ItemRows::OfMembers(members) } else { ItemRows::Single },
+            parts: if is_wide { ItemParts::OfMembers(members) } else { ItemParts::Single },
             columns: None,
             filter: ReadFilter::NONE,
             open_stages,

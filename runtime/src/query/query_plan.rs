@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 
 use super::{
-    columns::{find_family_with_reservations, may_be_reserved},
+    columns::{find_reservable_family, may_be_reserved},
     conditions::SentFilter,
-    plan::{ItemRows, OpenStages, ReadFilter, ReadPlan},
+    plan::{ItemParts, OpenStages, ReadFilter, ReadPlan},
     request::Request,
 };
 use crate::{
@@ -115,18 +115,16 @@ impl Request {
     }
 
     /// Returns the stages for the rows of the query.
-    fn open_stages(&self, parts: ItemRows) -> OpenStages {
+    fn open_stages(&self, parts: ItemParts) -> OpenStages {
         let may_be_reserved = match (self.schema, self.members) {
             (Some(_), _) => self.family().is_some_and(may_be_reserved),
-            (None, Some(members)) => {
-                self.copies && find_family_with_reservations(members).is_some()
-            }
+            (None, Some(members)) => self.copies && find_reservable_family(members).is_some(),
             (None, None) => false,
         };
         OpenStages::NONE
             .and_if(self.store.sealing.unseals_rows(self.needs), OpenStages::OPEN)
             .and_if(may_be_reserved, OpenStages::CONFIRM)
-            .and_if(!matches!(parts, ItemRows::Single), OpenStages::JOIN)
+            .and_if(!matches!(parts, ItemParts::Single), OpenStages::JOIN)
             .and_if(self.needs.contain(Needs::EXPIRY) && !self.with_expired, OpenStages::EXPIRE)
             .and_if(self.looks_up_by_token(), OpenStages::HIDE)
             .and_if(self.compares_opened_rows(), OpenStages::COMPARE)
@@ -146,7 +144,7 @@ impl QueryPlan {
         let (table, take) = (request.store.names().name(&request.table).form(), request.take);
         let mut text = format!("{table}\u{0}{}\u{0}{columns}\u{0}{take:?}", read.filter.sent);
         if let Some(tables) = &request.tables {
-            text.push_str(&format!("\u{0}{}", tables.periods.periods_as_text()));
+            text.push_str(&format!("\u{0}{}", tables.periods.identifying_text()));
         }
         text.push_str(unsent);
         text

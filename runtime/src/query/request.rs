@@ -5,11 +5,11 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{
     columns::{
-        columns_with_owner, columns_with_system, find_family_with_reservations, has_sealed_member,
+        any_member_seals_rows, columns_with_owner, columns_with_system, find_reservable_family,
         is_read_whole,
     },
     encrypted_filter::has_encrypted_condition,
-    plan::ItemRows,
+    plan::ItemParts,
     tables::{Periods, QueriedTables, WindowPeriods},
 };
 use crate::{
@@ -349,17 +349,17 @@ impl Request {
     }
 
     /// Returns the properties to request, or `None` for all.
-    pub(crate) fn columns_to_read(&self, parts: ItemRows) -> Option<Vec<String>> {
+    pub(crate) fn columns_to_read(&self, parts: ItemParts) -> Option<Vec<String>> {
         let columns = self.own_columns_to_read(parts)?;
         Some(match parts {
-            ItemRows::OfType(_, WidePartsRead::All) | ItemRows::OfMembers(_) => {
+            ItemParts::OfType(_, WidePartsRead::All) | ItemParts::OfMembers(_) => {
                 wide::names_with_generation(&columns)
             }
-            ItemRows::OfType(_, WidePartsRead::One(_)) | ItemRows::Single => columns,
+            ItemParts::OfType(_, WidePartsRead::One(_)) | ItemParts::Single => columns,
         })
     }
 
-    fn own_columns_to_read(&self, parts: ItemRows) -> Option<Vec<String>> {
+    fn own_columns_to_read(&self, parts: ItemParts) -> Option<Vec<String>> {
         let is_opened = self.conditions.iter().any(has_encrypted_condition);
         if self.only_deciding_properties
             && !is_opened
@@ -369,7 +369,8 @@ impl Request {
         }
         let mut columns =
             if self.only_deciding_properties { Vec::new() } else { self.select.clone()? };
-        if self.schema.is_some_and(is_read_whole) || self.members.is_some_and(has_sealed_member) {
+        if self.schema.is_some_and(is_read_whole) || self.members.is_some_and(any_member_seals_rows)
+        {
             return None;
         }
         // If one condition is encrypted, all conditions are compared again after decryption, so the row
@@ -378,14 +379,14 @@ impl Request {
             condition.visit_properties(&mut |property| columns.push(property.to_owned()));
         }
         let family = match self.members {
-            Some(members) if self.copies => find_family_with_reservations(members),
+            Some(members) if self.copies => find_reservable_family(members),
             _ => self.access.family,
         };
         Some(columns_with_owner(columns_with_system(columns, self.schema), family))
     }
 
     /// Returns the properties that decide whether a row is an item.
-    fn columns_to_count(&self, parts: ItemRows) -> Option<Vec<String>> {
+    fn columns_to_count(&self, parts: ItemParts) -> Option<Vec<String>> {
         let mut columns: Vec<String> = ["PartitionKey", "RowKey"].map(str::to_owned).into();
         match (self.schema, self.members) {
             (Some(schema), _) => {
@@ -398,12 +399,12 @@ impl Request {
                 columns = columns_with_owner(columns, self.family());
             }
             // A seal covers the whole row.
-            (None, Some(members)) if has_sealed_member(members) => return None,
+            (None, Some(members)) if any_member_seals_rows(members) => return None,
             (None, Some(members)) => {
                 columns.extend(members.always_selected_columns());
                 columns = columns_with_owner(
                     columns,
-                    find_family_with_reservations(members).filter(|_| self.copies),
+                    find_reservable_family(members).filter(|_| self.copies),
                 );
             }
             (None, None) => {}
@@ -417,7 +418,7 @@ impl Request {
     /// # Errors
     ///
     /// Fails with the error of a faulty option, and as [`item_rows`](Self::item_rows) does.
-    pub(crate) fn checked_item_rows(&self) -> Result<ItemRows> {
+    pub(crate) fn checked_item_rows(&self) -> Result<ItemParts> {
         self.fault.clone().map_or_else(|| self.item_rows(), Err)
     }
 
@@ -427,10 +428,10 @@ impl Request {
     ///
     /// Fails with `is_invalid` for a condition on a property in another part than the selected properties, and for
     /// a condition on a property in a query of a set with wide members.
-    pub(crate) fn item_rows(&self) -> Result<ItemRows> {
+    pub(crate) fn item_rows(&self) -> Result<ItemParts> {
         // Most types are not wide, and their queries need not check any condition here.
         if !self.needs.contain(Needs::PARTS) {
-            return Ok(ItemRows::Single);
+            return Ok(ItemParts::Single);
         }
         let mut compared = Vec::new();
         for condition in &self.conditions {
@@ -438,15 +439,17 @@ impl Request {
         }
         if let Some(members) = self.members {
             refuse_properties(members, &compared)?;
-            return Ok(ItemRows::OfMembers(members));
+            return Ok(ItemParts::OfMembers(members));
         }
         // A copy is one row.
         let is_of_parts = self.family().is_none_or(RowFamily::is_primary);
-        let Some(schema) = self.schema.filter(|_| is_of_parts) else { return Ok(ItemRows::Single) };
+        let Some(schema) = self.schema.filter(|_| is_of_parts) else {
+            return Ok(ItemParts::Single);
+        };
         let select =
             if self.only_deciding_properties { Some(&[][..]) } else { self.select.as_deref() };
         let read = wide::choose_parts_to_read(schema, select, &compared)?;
-        Ok(ItemRows::OfType(schema, read))
+        Ok(ItemParts::OfType(schema, read))
     }
 
     /// Returns `$top`, the maximum number of rows in the next page, or `None` for the service's maximum.
@@ -454,7 +457,7 @@ impl Request {
     /// The value is the number of items left to take, for which one request is enough if every row is an item. After
     /// a page with rows of other types, later pages have the service's maximum size, because the number of such rows
     /// is unknown.
-    pub(crate) fn page_limit(&self, parts: ItemRows, cursor: Option<&Cursor>) -> Option<u32> {
+    pub(crate) fn page_limit(&self, parts: ItemParts, cursor: Option<&Cursor>) -> Option<u32> {
         let is_mixed = cursor.is_some_and(|cursor| cursor.mixed);
         let returned = cursor.map_or(0, |cursor| cursor.returned);
         let left = self.take.filter(|_| !is_mixed).map(|take| take.saturating_sub(returned));

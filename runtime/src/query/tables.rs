@@ -58,7 +58,7 @@ impl Periods {
 
     /// Returns a text that identifies the periods of the query. All existing tables count as one choice, because
     /// tables may be dropped and created during the life of a cursor.
-    pub(crate) fn periods_as_text(&self) -> String {
+    pub(crate) fn identifying_text(&self) -> String {
         match self {
             Self::Window(window) => format!("{:?}", window.bounds),
             Self::Existing(_) => "all".to_owned(),

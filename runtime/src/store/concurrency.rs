@@ -37,7 +37,7 @@ pub(crate) struct Load {
 impl Store {
     /// Begins a load, which ends when the result is dropped.
     pub(crate) fn begin_load(&self, limit: InFlight) -> Load {
-        let window = self.adaptive_rate.as_ref().map(|rate| rate.begin_load());
+        let window = self.adaptive_rate.as_ref().map(|rate| rate.share_window());
         Load { limit, window }
     }
 }

@@ -126,8 +126,10 @@ pub(crate) async fn raise_floor(
         match store.apply(&Batch::single(FLOOR_TABLE, write)?).await {
             Ok(_) => return Ok(()),
             // After a lost answer, read again: the floor may already be raised.
-            Err(error) if error.is_superseded() || error.row_exists() || error.is_answer_lost() => {
-            }
+            Err(error)
+                if error.is_row_changed_or_gone()
+                    || error.row_exists()
+                    || error.is_answer_lost() => {}
             Err(error) => return Err(error),
         }
         backoff::wait_before_retry(&store.random, attempt).await;

@@ -178,7 +178,7 @@ impl BlobReader {
             return Ok(bytes.clone());
         }
         let name = self.blob_name()?;
-        let Some(bytes) = blobs_of(&self.store)?.read_blob_bytes(name).await? else {
+        let Some(bytes) = blobs_of(&self.store)?.read_stored_blob(name).await? else {
             return Err(self.missing_error(name).await);
         };
         // Decryption verifies each chunk, which makes the hash unnecessary.

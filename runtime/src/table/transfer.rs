@@ -213,7 +213,7 @@ impl<E: TableEntity> Table<E> {
                     // The entity changed after it was put, so put it again.
                     Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
                     // Another worker has transferred it.
-                    Err(error) if error.lost_race() => Ok(Attempt::Done(false)),
+                    Err(error) if error.is_lost_race() => Ok(Attempt::Done(false)),
                     Err(error) => Err(error),
                 }
             });
@@ -282,7 +282,7 @@ impl<E: TableEntity> Table<E> {
                 Ok(_) => Ok(true),
                 // A move has to finish first.
                 Err(error) if error.is_refused_by_move() => Err(error.without_operation()),
-                Err(error) if error.row_exists() || error.is_superseded() => Ok(false),
+                Err(error) if error.row_exists() || error.is_row_changed_or_gone() => Ok(false),
                 Err(error) => Err(error.without_operation()),
             }
         };

@@ -50,7 +50,7 @@ impl Worker {
     async fn remove_together(&self, table: &str, finished: &[FinishedDirtyRow]) -> Result<bool> {
         let deletions = finished.iter().map(|finished| self.remove_dirty_row(&finished.dirty));
         let deletions = deletions.collect::<Result<Vec<_>>>()?;
-        self.delete_in_transaction(table, &deletions, Error::is_superseded).await
+        self.delete_in_transaction(table, &deletions, Error::is_row_changed_or_gone).await
     }
 
     /// Deletes one dirty row. Returns `false` and keeps the row if it records newer work.

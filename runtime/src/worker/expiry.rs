@@ -338,12 +338,12 @@ impl Worker {
             }
             match commit_changes(self.outbox(), table, &group).await {
                 Ok(_) => swept.deleted += count_operations(&group),
-                Err(error) if group.len() > 1 && (error.lost_race() || error.is_too_large()) => {
+                Err(error) if group.len() > 1 && (error.is_lost_race() || error.is_too_large()) => {
                     let rest = group.split_off(group.len() / 2);
                     waiting.extend([rest, group]);
                 }
                 // A renewal wins. Any other change is examined again.
-                Err(error) if error.lost_race() => swept.raced += 1,
+                Err(error) if error.is_lost_race() => swept.raced += 1,
                 Err(error) => return Err(error),
             }
         }
@@ -363,7 +363,7 @@ impl Worker {
             let deletions = markers.iter().map(StoredExpiryMarker::delete_operation);
             let deletions = deletions.collect::<Result<_>>()?;
             is_all_gone &=
-                self.delete_rows_of_partition(EXPIRY, deletions, Error::lost_race).await?;
+                self.delete_rows_of_partition(EXPIRY, deletions, Error::is_lost_race).await?;
         }
         Ok(is_all_gone)
     }

@@ -144,7 +144,7 @@ impl Worker {
     ) -> Result<Option<Option<ETag>>> {
         match self.store().apply(&Batch::single(table, operation)?).await {
             Ok(written) => Written::of_single_operation(written).map(|written| Some(written.etag)),
-            Err(error) if error.is_superseded() => Ok(None),
+            Err(error) if error.is_row_changed_or_gone() => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -36,7 +36,7 @@ type RowWithLists = (Vec<ListAddress>, ParsedDirtyRow);
 
 impl Worker {
     /// Makes a pass over each dirty row of a partition. Rows with remote lists are passed over together.
-    pub(super) async fn pass_over_all_rows(
+    pub(super) async fn pass_over_rows(
         &self,
         table: &str,
         rows: Vec<OutboxRow>,

@@ -29,7 +29,7 @@ impl FailureReaction {
     pub(super) fn reaction_for_row(error: Error) -> Self {
         // If a row changed or disappeared in the meantime, the work has not failed, although `NotFound` is a
         // permanent failure for a message.
-        if error.lost_race() || error.is_contended() {
+        if error.is_lost_race() || error.is_contended() {
             Self::BeginAgain
         } else {
             Self::reaction_for_message(error)

@@ -181,7 +181,7 @@ impl Worker {
         let (table, mut rows) = (chunk.table.clone(), std::mem::take(&mut chunk.dirty));
         rows.retain(|row| self.is_due(&table, row, due, visit));
         self.metering().count_passes(&table, rows.len());
-        let outcomes = self.pass_over_all_rows(&table, rows).await;
+        let outcomes = self.pass_over_rows(&table, rows).await;
         self.record_passes(&table, outcomes, round, visit).await;
         self.settle_claims(&chunk, round, visit).await;
         self.handle_messages(&chunk, due, round, visit).await;

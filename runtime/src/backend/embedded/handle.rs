@@ -140,7 +140,7 @@ impl Embedded {
         let file = StoreFile::new(path);
         let opened = file.catch_panic(|| {
             let mark = if options.accepts_older { None } else { mark::read_mark(path) };
-            let opening = Opening { mark, ..Opening::with_options(&options) };
+            let opening = Opening { mark, ..Opening::from_options(&options) };
             open_file::open_or_create(&file, opening)
         })?;
         Self::with_opened_file(file, opened, options)

@@ -46,7 +46,7 @@ pub(super) struct Opening {
 
 impl Opening {
     /// Returns how a file is opened with the options, without a mark.
-    pub(super) const fn with_options(options: &EmbeddedOptions) -> Self {
+    pub(super) const fn from_options(options: &EmbeddedOptions) -> Self {
         let EmbeddedOptions { cache_bytes, verify_files_up_to_bytes, .. } = options;
         Self {
             cache_bytes: *cache_bytes,

@@ -25,7 +25,7 @@ pub struct Members {
 pub struct RowMatch {
     member: usize,
     version: u32,
-    /// The byte offset in the row from which [`Row::properties_from`] reads the properties. It is the end of the
+    /// The byte offset in the row from which [`Row::properties_from_offset`] reads the properties. It is the end of the
     /// discriminator if `match_row` found that as the first property, otherwise 0.
     pub(super) from: u32,
     family: &'static RowFamily,

@@ -249,11 +249,11 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
         group: Vec<IndexedPrimary>,
     ) -> Result<Vec<IndexedPrimary>> {
         match role {
-            Some(Role::Primary) if error.lost_race() => self.read_primaries_again(group).await,
+            Some(Role::Primary) if error.is_lost_race() => self.read_primaries_again(group).await,
             // The copy exists: either another writer was first, or it is stale.
             Some(Role::Copy) if error.row_exists() => self.drop_existing_copies(group).await,
             // The next attempt reads the list again.
-            Some(Role::List) if error.lost_race() => Ok(group),
+            Some(Role::List) if error.is_lost_race() => Ok(group),
             _ => Err(error),
         }
     }

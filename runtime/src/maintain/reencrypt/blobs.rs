@@ -80,7 +80,7 @@ async fn replace_until_encrypted<E: TableEntity>(
         let etag = stored.etag();
         match table.replace(&stored).await {
             Ok(_) => Ok(Attempt::Done(true)),
-            Err(error) if error.is_superseded() => Ok(Attempt::Raced),
+            Err(error) if error.is_row_changed_or_gone() => Ok(Attempt::Raced),
             // Another writer replaced the blob while it was read, or the blob is missing.
             Err(error) if error.is_stale() => {
                 let now = table.read_primary(partition_key, row_key).await?;

@@ -149,7 +149,7 @@ impl<E: TableEntity> ReencryptWriter<'_, E> {
             self.report_failure(&row, spelled_key_taken_error(&row));
             return Ok(GroupWriteOutcome::Rest(rows));
         }
-        if !error.is_superseded() {
+        if !error.is_row_changed_or_gone() {
             return Err(error);
         }
         // Read only the changed row again. The others go into the next attempt as they are.

@@ -81,7 +81,7 @@ impl TableQueue {
             }
             match self.take_messages(&found, visibility).await {
                 Ok(taken) => received.extend(taken),
-                Err(error) if error.lost_race() => {
+                Err(error) if error.is_lost_race() => {
                     // Each message has two operations. Those before the failed one found their rows.
                     let lost = error.failed_index().unwrap_or(0) / 2;
                     let mut rest = found.split_off(lost.min(found.len()));
@@ -217,7 +217,7 @@ impl TableQueue {
         for operation in batch.operations().iter().rev() {
             let one = Batch::single(TABLE, operation.clone())?;
             match self.backend.apply(&one).await {
-                Err(error) if !error.lost_race() => return Err(error),
+                Err(error) if !error.is_lost_race() => return Err(error),
                 Err(_) => written.push(Written::new(404, None)),
                 Ok(more) => written.extend(more),
             }

@@ -110,9 +110,9 @@ impl TableQueue {
             let is_held = Instant::now() < received.until();
             match earlier_loss.take() {
                 // While the message is held, only the earlier attempt can have deleted its row.
-                Some(_) if error.lost_race() && is_held => return Ok(None),
-                Some(earlier_loss) if error.lost_race() => return Err(earlier_loss),
-                None if error.lost_race() => return Err(lease_lost_error(received.id())),
+                Some(_) if error.is_lost_race() && is_held => return Ok(None),
+                Some(earlier_loss) if error.is_lost_race() => return Err(earlier_loss),
+                None if error.is_lost_race() => return Err(lease_lost_error(received.id())),
                 _ if !error.is_answer_lost() => return Err(error),
                 _ => {}
             }
@@ -152,7 +152,7 @@ impl TableQueue {
         let insert = Operation::insert(message.queued_row(visibility)?);
         let change = vec![receipt.delete_operation()?, insert];
         let Err(error) = self.send_transaction(change).await else { return Ok(()) };
-        if !error.lost_race() {
+        if !error.is_lost_race() {
             return Err(error);
         }
         let message = "the message is no longer among the poison messages";

@@ -296,7 +296,7 @@ impl Pipeline {
         for FailedChange { item, change, error } in outcome.failed {
             let index = item.index;
             self.handled.note_failure(&outcome.table, &change, index, &error);
-            if error.is_superseded() {
+            if error.is_row_changed_or_gone() {
                 // The error may name another row, such as a later part of a wide entity or a copy.
                 let (partition_key, row_key) = change.keys();
                 let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());

@@ -117,7 +117,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
                     return Ok(Attempt::Done(()));
                 };
                 lock().1.note_failure(table, &changes[0], *index, &error);
-                if error.is_superseded() {
+                if error.is_row_changed_or_gone() {
                     // Another writer changed or deleted the entity, and the next read finds out which.
                     Ok(Attempt::Raced)
                 } else {

@@ -101,7 +101,7 @@ impl AdaptiveRate {
     /// Counts a load, which writes or reads many entities, among those that share the window. The load ends when the
     /// result is dropped.
     #[doc(hidden)]
-    pub fn begin_load(&self) -> SharedWindow {
+    pub fn share_window(&self) -> SharedWindow {
         SharedWindow { load: Counted::new(&self.state, |state| &mut state.loads) }
     }
 
@@ -214,13 +214,15 @@ impl RateState {
                 let rate = self.traffic.partition_entity_rate(partition, now);
                 self.partitions
                     .entry(partition)
-                    .or_insert_with(|| Pace::below(rate, now))
+                    .or_insert_with(|| Pace::starting_below(rate, now))
                     .lower(wait, now);
             }
             None => {
                 self.window.shrink(now);
                 let rate = self.traffic.request_rate(now);
-                self.account.get_or_insert_with(|| Pace::below(rate, now)).lower(wait, now);
+                self.account
+                    .get_or_insert_with(|| Pace::starting_below(rate, now))
+                    .lower(wait, now);
             }
         }
     }

@@ -41,7 +41,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Makes a pace below the rate at which the store took requests when it refused one.
-    pub(super) fn below(rate: f64, now: Instant) -> Self {
+    pub(super) fn starting_below(rate: f64, now: Instant) -> Self {
         let rate = (rate * BEGINNING).max(FIRST);
         Self { rate, is_seeking: true, step: rate * INCREASE, next: now, lowered: now }
     }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn requests_follow_each_other_at_the_pace() {
         let start = Instant::now();
-        let mut pace = Pace::below(100.0 / BEGINNING, start);
+        let mut pace = Pace::starting_below(100.0 / BEGINNING, start);
         assert_eq!(pace.reserve(1.0, start), start);
         assert_eq!(pace.reserve(50.0, start), start + Duration::from_millis(10));
         assert_eq!(pace.reserve(1.0, start), start + Duration::from_millis(510));
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn refusals_of_one_moment_lower_it_once_and_use_raises_it() {
         let start = Instant::now();
-        let mut pace = Pace::below(1_800.0, start);
+        let mut pace = Pace::starting_below(1_800.0, start);
         assert!((pace.rate - 900.0).abs() < 1e-9);
         pace.lower(None, start + REACTION / 2);
         assert!((pace.rate - 900.0).abs() < 1e-9);
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_new_pace_grows_fast_until_it_is_refused() {
         let start = Instant::now();
-        let mut pace = Pace::below(0.0, start);
+        let mut pace = Pace::starting_below(0.0, start);
         assert!((pace.rate - FIRST).abs() < 1e-9);
         pace.raise(100.0, start + REACTION);
         assert!((pace.rate - 170.0).abs() < 1e-9, "{}", pace.rate);
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn the_store_may_ask_for_a_pause() {
         let start = Instant::now();
-        let mut pace = Pace::below(1_000.0, start);
+        let mut pace = Pace::starting_below(1_000.0, start);
         pace.lower(Some(Duration::from_secs(2)), start);
         assert_eq!(pace.reserve(1.0, start), start + Duration::from_secs(2));
         pace.lower(Some(Duration::MAX), start);
