@@ -583,13 +583,34 @@ mod moves {
         pub age: u8,
     }
 
-    /// Returns the keys of all rows of the table.
-    async fn keys(client: &Client) -> Result<Vec<(String, String)>, Error> {
+    /// Returns the keys of all copies and lists in the table.
+    async fn derived_keys(client: &Client) -> Result<Vec<(String, String)>, Error> {
         let rows = client.dynamic("Staff").query(Filter::all([])).allow_scan().collect().await?;
-        Ok(rows.iter().map(|row| (row.partition_key().into(), row.row_key().into())).collect())
+        let rows = rows.iter().filter(|row| row.row_key().starts_with(['a', 'c']));
+        Ok(rows.map(|row| (row.partition_key().into(), row.row_key().into())).collect())
     }
 
-    #[tokio::test]
+    fn expected(
+        lists: &[(&str, &str)],
+        partition: &str,
+        copies: &[String],
+    ) -> Vec<(String, String)> {
+        let lists = lists.iter().map(|(partition, row)| ((*partition).into(), (*row).into()));
+        let copies = copies.iter().map(|row| (partition.into(), row.clone()));
+        let mut keys: Vec<(String, String)> = lists.chain(copies).collect();
+        keys.sort();
+        keys
+    }
+
+    async fn delete_list(client: &Client) -> Result<(), Error> {
+        let list = Filter::all([Filter::ge("RowKey", "age_"), Filter::lt("RowKey", "age`")]);
+        let deleted = client.dynamic("Staff").query(list).allow_scan().delete_all().await?;
+        assert_eq!(deleted.done, 1);
+        Ok(())
+    }
+
+    /// Time is virtual: a check looks again at a copy that a write under way may have caused.
+    #[tokio::test(start_paused = true)]
     async fn the_steps_of_a_moved_index_and_list_keep_their_new_rows() -> Result<(), Error> {
         let client = Client::memory();
         let (local, remote) = (client.table::<Local>(), client.table::<Remote>());
@@ -599,42 +620,35 @@ mod moves {
             local.insert(&Local { department, id, city, age: 30 }).await?;
         }
         let (near, far) = (entable::layout![Local], entable::layout![Remote]);
-        let step = "delete the earlier rows with `table.check().repair()`";
-        let steps = |changes: Vec<LayoutChange>| {
-            assert_eq!(changes.len(), 2, "{changes:#?}");
-            assert!(changes.iter().all(|change| change.how.ends_with(step)), "{changes:#?}");
+        let ends = |changes: Vec<LayoutChange>, index: &str, list: &str| {
+            assert!(changes.len() == 2 && changes[0].how.ends_with(index), "{changes:#?}");
+            assert!(changes[1].how.contains(list), "{changes:#?}");
         };
+        let repair =
+            "then delete the earlier rows with `table.check().repair()` and a worker's `drain()`";
 
-        steps(far.changes_since(&near));
+        ends(far.changes_since(&near), repair, "whose RowKey begins with `age_`, then run");
+        delete_list(&client).await?;
         remote.rebuild(Remote::by_city()).await?;
         remote.rebuild(Remote::by_age()).await?;
         let worker = client.worker().with::<Remote>();
         worker.drain().await?;
         remote.check().repair().await?;
         worker.drain().await?;
-        println!("{:#?}", keys(&client).await?);
-        assert!(remote.check().await?.is_clean());
-        assert_eq!(remote.query(Remote::by_city().city("Oslo")).collect().await?.len(), 3);
-        assert_eq!(
-            remote.query(Remote::by_age().department("Sales").age(30)).collect().await?.len(),
-            3
-        );
+        let lists = [("Sales_ages", "age_030")];
+        let copies = [1, 2, 3].map(|id| format!("city_Sales_{id:06}"));
+        assert_eq!(derived_keys(&client).await?, expected(&lists, "city_Oslo", &copies));
 
-        steps(near.changes_since(&far));
+        ends(near.changes_since(&far), repair, "whose PartitionKey begins with");
+        delete_list(&client).await?;
         local.rebuild(Local::by_city()).await?;
         local.rebuild(Local::by_age()).await?;
         local.check().repair().await?;
-        println!("{:#?}", keys(&client).await?);
-        assert!(local.check().await?.is_clean());
-        assert_eq!(
-            local.query(Local::by_city().department("Sales").city("Oslo")).collect().await?.len(),
-            3
-        );
-        assert_eq!(
-            local.query(Local::by_age().department("Sales").age(30)).collect().await?.len(),
-            3
-        );
-        panic!("look");
+        client.worker().with::<Local>().drain().await?;
+        let lists = [("Sales", "age_030")];
+        let copies = [1, 2, 3].map(|id| format!("city_Oslo_{id:06}"));
+        assert_eq!(derived_keys(&client).await?, expected(&lists, "Sales", &copies));
+        Ok(())
     }
 }
 

@@ -240,13 +240,16 @@ fn compare_derived(
         } else {
             ""
         };
-        // By entity type or by a prefix, the earlier rows cannot be told from the new ones in the same table.
-        let delete = if was.table == is.table && !was.in_blob && !is.in_blob {
-            "delete the earlier rows with `table.check().repair()`".to_owned()
-        } else {
-            deletion_step(old, was)
+        let (rebuild, delete) = (rebuild_step(new, is), deletion_step(old, was));
+        let is_one_table = was.table == is.table && !was.in_blob && !is.in_blob;
+        let how = match was.kind {
+            // In one table, neither an entity type nor a prefix of keys tells earlier rows from new ones.
+            FamilyKind::Copy if is_one_table => format!(
+                "{first}{rebuild}, then delete the earlier rows with `table.check().repair()` and a worker's `drain()`"
+            ),
+            _ if is_one_table => format!("{first}{delete}, then {rebuild}"),
+            _ => format!("{first}{rebuild}, then {delete}"),
         };
-        let how = format!("{first}{}, then {delete}", rebuild_step(new, is));
         let needs = if was.is_remote { RequiredWork::Migration } else { RequiredWork::Rebuild };
         // All rows are rewritten in the other place, whatever else has changed.
         return changes.push(needs, what, how);
