@@ -639,7 +639,7 @@ mod moves {
         let copies = [1, 2, 3].map(|id| format!("city_Sales_{id:06}"));
         assert_eq!(derived_keys(&client).await?, expected(&lists, "city_Oslo", &copies));
 
-        ends(near.changes_since(&far), repair, "whose PartitionKey begins with");
+        ends(near.changes_since(&far), repair, "delete its rows from table `Staff`, then run");
         delete_list(&client).await?;
         local.rebuild(Local::by_city()).await?;
         local.rebuild(Local::by_age()).await?;
