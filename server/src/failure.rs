@@ -119,9 +119,7 @@ fn text_of(code: &str) -> &'static str {
         "AuthorizationSourceIPMismatch" => {
             "This request is not authorized to perform this operation using this source IP."
         }
-        "WriteOperationNotSupportedOnSecondary" => {
-            "Write operations are not supported on the secondary."
-        }
+        "WriteOperationNotSupportedOnSecondary" => "Write operations are not allowed.",
         "InvalidHeaderValue" => {
             "The value for one of the HTTP headers is not in the correct format."
         }

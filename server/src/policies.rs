@@ -96,10 +96,13 @@ fn written(policies: &[AccessPolicy]) -> String {
             text.map(|text| format!("<{name}>{}</{name}>", escape_xml(&text)))
         });
         let elements: String = elements.collect();
-        xml.push_str(&format!(
-            "<SignedIdentifier><Id>{}</Id><AccessPolicy>{elements}</AccessPolicy></SignedIdentifier>",
-            escape_xml(&policy.id)
-        ));
+        let id = escape_xml(&policy.id);
+        // A policy that leaves everything to signatures has an id alone.
+        let access = match elements.as_str() {
+            "" => elements,
+            some => format!("<AccessPolicy>{some}</AccessPolicy>"),
+        };
+        xml.push_str(&format!("<SignedIdentifier><Id>{id}</Id>{access}</SignedIdentifier>"));
     }
     xml + "</SignedIdentifiers>"
 }
