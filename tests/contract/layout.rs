@@ -609,9 +609,18 @@ mod moves {
         Ok(())
     }
 
+    const REPAIR: &str =
+        "then delete the earlier rows with `table.check().repair()` and a worker's `drain()`";
+
+    /// Compares what is to be done about the index and about the list.
+    fn assert_steps(changes: &[LayoutChange], list: &str) {
+        assert!(changes.len() == 2 && changes[0].how.ends_with(REPAIR), "{changes:#?}");
+        assert!(changes[1].how.contains(list), "{changes:#?}");
+    }
+
     /// Time is virtual: a check looks again at a copy that a write under way may have caused.
     #[tokio::test(start_paused = true)]
-    async fn the_steps_of_a_moved_index_and_list_keep_their_new_rows() -> Result<(), Error> {
+    async fn the_steps_away_from_the_partition_keep_the_new_rows() -> Result<(), Error> {
         let client = Client::memory();
         let (local, remote) = (client.table::<Local>(), client.table::<Remote>());
         local.create().await?;
@@ -619,15 +628,9 @@ mod moves {
             let (department, city) = ("Sales".to_owned(), "Oslo".to_owned());
             local.insert(&Local { department, id, city, age: 30 }).await?;
         }
-        let (near, far) = (entable::layout![Local], entable::layout![Remote]);
-        let ends = |changes: Vec<LayoutChange>, index: &str, list: &str| {
-            assert!(changes.len() == 2 && changes[0].how.ends_with(index), "{changes:#?}");
-            assert!(changes[1].how.contains(list), "{changes:#?}");
-        };
-        let repair =
-            "then delete the earlier rows with `table.check().repair()` and a worker's `drain()`";
+        let changes = entable::layout![Remote].changes_since(&entable::layout![Local]);
+        assert_steps(&changes, "whose RowKey begins with `age_`, then run");
 
-        ends(far.changes_since(&near), repair, "whose RowKey begins with `age_`, then run");
         delete_list(&client).await?;
         remote.rebuild(Remote::by_city()).await?;
         remote.rebuild(Remote::by_age()).await?;
@@ -635,18 +638,32 @@ mod moves {
         worker.drain().await?;
         remote.check().repair().await?;
         worker.drain().await?;
-        let lists = [("Sales_ages", "age_030")];
         let copies = [1, 2, 3].map(|id| format!("city_Sales_{id:06}"));
+        let lists = [("Sales_ages", "age_030")];
         assert_eq!(derived_keys(&client).await?, expected(&lists, "city_Oslo", &copies));
+        Ok(())
+    }
 
-        ends(near.changes_since(&far), repair, "delete its rows from table `Staff`, then run");
+    #[tokio::test(start_paused = true)]
+    async fn the_steps_into_the_partition_keep_the_new_rows() -> Result<(), Error> {
+        let client = Client::memory();
+        let (local, remote) = (client.table::<Local>(), client.table::<Remote>());
+        remote.create().await?;
+        for id in 1..=3 {
+            let (department, city) = ("Sales".to_owned(), "Oslo".to_owned());
+            remote.insert(&Remote { department, id, city, age: 30 }).await?;
+        }
+        let changes = entable::layout![Local].changes_since(&entable::layout![Remote]);
+        assert_steps(&changes, "delete its rows from table `Staff`, then run");
+
+        client.worker().with::<Remote>().drain().await?;
         delete_list(&client).await?;
         local.rebuild(Local::by_city()).await?;
         local.rebuild(Local::by_age()).await?;
         local.check().repair().await?;
         client.worker().with::<Local>().drain().await?;
-        let lists = [("Sales", "age_030")];
         let copies = [1, 2, 3].map(|id| format!("city_Oslo_{id:06}"));
+        let lists = [("Sales", "age_030")];
         assert_eq!(derived_keys(&client).await?, expected(&lists, "Sales", &copies));
         Ok(())
     }
