@@ -55,11 +55,6 @@ pub(crate) fn is_secondary(path: &str, account: &str) -> bool {
     below_account(path, account).is_some_and(|rest| rest.starts_with(SECONDARY))
 }
 
-/// Returns a raw path with the account in place of its secondary.
-pub(crate) fn primary_path(path: &str, account: &str) -> String {
-    path.replacen(&format!("/{account}{SECONDARY}"), &format!("/{account}"), 1)
-}
-
 fn table_name(name: &str) -> Result<String, Failure> {
     if name.is_empty() || name.contains('/') { Err(syntax()) } else { Ok(name.to_owned()) }
 }

@@ -6,7 +6,7 @@ use entable::{
 };
 use subtle::ConstantTimeEq;
 
-use crate::{address::primary_path, failure::Failure, request::Request};
+use crate::{failure::Failure, request::Request};
 
 /// The most ticks between the clock of a client and the server's: 15 minutes.
 pub(crate) const SKEW: i64 = 15 * 60 * 10_000_000;
@@ -21,29 +21,27 @@ pub(crate) fn check_signature(
     let (scheme, credentials) = given.split_once(' ').ok_or_else(denied)?;
     let (account, signature) = credentials.trim().split_once(':').ok_or_else(denied)?;
     let date = request.header("x-ms-date").or_else(|| request.header("date")).unwrap_or("");
+    let resource = canonical_resource(key.account(), request);
     let header = |name: &str| request.header(name).unwrap_or("");
-    let head = match scheme {
-        "SharedKey" => {
-            format!("{}\n{}\n{}\n", request.method, header("content-md5"), header("content-type"))
-        }
-        "SharedKeyLite" => String::new(),
+    let text = match scheme {
+        "SharedKey" => format!(
+            "{}\n{}\n{}\n{date}\n{resource}",
+            request.method,
+            header("content-md5"),
+            header("content-type"),
+        ),
+        "SharedKeyLite" => format!("{date}\n{resource}"),
         _ => return Err(denied()),
     };
-    let is_signed_for = |path: &str| {
-        let resource = canonical_resource(key.account(), path, request);
-        is_signed(key, &format!("{head}{date}\n{resource}"), signature)
-    };
-    // Some SDKs sign for the address of the primary, and send the request to that of the secondary.
-    let is_signed =
-        is_signed_for(&request.path) || is_signed_for(&primary_path(&request.path, key.account()));
+    let is_signed = is_signed(key, &text, signature);
     let sent = http_date_ticks(date).ok_or_else(denied)?;
     let is_fresh = (now.get() - sent.get()).abs() <= SKEW;
     if account == key.account() && is_signed && is_fresh { Ok(()) } else { Err(denied()) }
 }
 
-fn canonical_resource(account: &str, path: &str, request: &Request) -> String {
+fn canonical_resource(account: &str, request: &Request) -> String {
     let comp = request.option("comp").map(|comp| format!("?comp={comp}")).unwrap_or_default();
-    format!("/{account}{path}{comp}")
+    format!("/{account}{}{comp}", request.path)
 }
 
 /// Returns whether `signature` is that of `text`. Takes the same time for every wrong signature, so that none can be
