@@ -4,11 +4,14 @@ pub use crate::wire::{
     account_text_to_sign, escape_xml, read_entity_body, read_policies, table_text_to_sign,
 };
 use crate::{
-    backend::azure::AccountKey,
+    backend::azure::{self, AccountKey},
     edm::Ticks,
     row::json,
     wire::{HttpDate, parse_http_date, push_row_address},
 };
+
+/// The key of the storage emulator, which is public.
+pub const EMULATOR_KEY: &str = azure::EMULATOR_KEY;
 
 /// Returns the signature of a text with the key of an account, as base64.
 pub fn sign_text(key: &AccountKey, text: &str) -> String {

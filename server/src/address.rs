@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-/// What follows the account in addresses of its secondary.
+/// The suffix of the account in addresses of its secondary.
 const SECONDARY: &str = "-secondary";
 
 /// The resource that a path names.

@@ -144,6 +144,6 @@ fn invalid(message: &str) -> io::Error {
 }
 
 /// Returns whether the key is the emulator's, which everybody knows, under whatever account name.
-fn is_well_known(key: &AccountKey) -> bool {
+pub(crate) fn is_well_known(key: &AccountKey) -> bool {
     sign_text(key, "") == sign_text(&AccountKey::emulator(), "")
 }

@@ -20,6 +20,10 @@ impl Failure {
         Self::with_text(status, code, text_of(code))
     }
 
+    pub(crate) fn malformed_xml() -> Self {
+        Self::new(400, "InvalidXmlDocument")
+    }
+
     pub(crate) fn with_text(status: u16, code: &str, text: &str) -> Self {
         Self { status, code: code.to_owned(), text: text.to_owned(), index: None }
     }

@@ -6,7 +6,7 @@ use entable::{Comparison, Filter, Operation, Verb, page::Continuation};
 
 use crate::failure::Failure;
 
-/// What the signature of a request permits. Nothing by default.
+/// The permissions of a request, which follow from its signature. By default there are none.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Grant {
     #[default]

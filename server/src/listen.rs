@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use entable::{Ticks, backend::Backend};
+use entable::{__wire::EMULATOR_KEY, Ticks, backend::Backend};
 use http_body_util::{BodyExt, Full};
 use hyper::{Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -24,7 +24,7 @@ use crate::{
     access::authorize,
     address::options_of,
     budget::Room,
-    builder::ServerBuilder,
+    builder::{ServerBuilder, is_well_known},
     failure::Failure,
     host::Hosts,
     request::{Answer, Request},
@@ -104,6 +104,30 @@ impl Server {
     /// Returns the address of the account, which clients use as their endpoint.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    /// Returns the connection string of clients. In place of a key of your own, it contains `<your key>`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use entable::{AzureOptions, backend::Memory};
+    /// use entable_server::Server;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let server = Server::builder(Arc::new(Memory::new())).address("127.0.0.1:0").bind().await?;
+    /// assert!(AzureOptions::from_connection_string(&server.connection_string()).is_ok());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn connection_string(&self) -> String {
+        let (key, endpoint) = (&self.service.key, &self.endpoint);
+        let shown = if is_well_known(key) { EMULATOR_KEY } else { "<your key>" };
+        let account = key.account();
+        format!(
+            "DefaultEndpointsProtocol=http;AccountName={account};AccountKey={shown};TableEndpoint={endpoint};"
+        )
     }
 
     /// Answers requests until `stop` is ready, then finishes the requests that have begun.

@@ -43,10 +43,10 @@ pub(crate) async fn answer(
     match verb {
         "GET" => {
             let policies = policies_of(service, table).await?;
-            Ok(Answer::xml(200, written(&policies)))
+            Ok(Answer::xml(200, &written(&policies)))
         }
         "PUT" => {
-            let text = std::str::from_utf8(&request.body).map_err(|_| malformed())?;
+            let text = std::str::from_utf8(&request.body).map_err(|_| Failure::malformed_xml())?;
             let policies = checked(text)?;
             let text = if policies.is_empty() { String::new() } else { written(&policies) };
             service.backend.set_settings(Some(table), &text).await?;
@@ -54,10 +54,6 @@ pub(crate) async fn answer(
         }
         _ => Err(Failure::new(405, "MethodNotAllowed")),
     }
-}
-
-fn malformed() -> Failure {
-    Failure::new(400, "InvalidXmlDocument")
 }
 
 /// Reads the policies of a request.
@@ -68,24 +64,23 @@ fn checked(text: &str) -> Result<Vec<AccessPolicy>, Failure> {
     let is_list = text.contains("</SignedIdentifiers>") || text.contains("<SignedIdentifiers");
     let (opened, closed) = ("<SignedIdentifier>", "</SignedIdentifier>");
     if !is_list || text.matches(opened).count() != text.matches(closed).count() {
-        return Err(malformed());
+        return Err(Failure::malformed_xml());
     }
-    let policies = read_policies(text.as_bytes()).map_err(|_| malformed())?;
+    let policies = read_policies(text.as_bytes()).map_err(|_| Failure::malformed_xml())?;
     for (at, policy) in policies.iter().enumerate() {
         let is_named = (1..=NAME).contains(&policy.id.chars().count());
         let is_known = policies.iter().take(at).any(|other| other.id == policy.id);
         let letters = policy.permissions.as_deref().unwrap_or_default();
         if !is_named || is_known || !letters.chars().all(|letter| "raud".contains(letter)) {
-            return Err(malformed());
+            return Err(Failure::malformed_xml());
         }
     }
-    if policies.len() > POLICIES { Err(malformed()) } else { Ok(policies) }
+    if policies.len() > POLICIES { Err(Failure::malformed_xml()) } else { Ok(policies) }
 }
 
-/// Writes policies as the service does: with a byte order mark, and times of seven digits.
+/// Writes policies as the service does: with times of seven digits.
 fn written(policies: &[AccessPolicy]) -> String {
-    let mut xml =
-        String::from("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>");
+    let mut xml = String::from("<SignedIdentifiers>");
     for policy in policies {
         let elements = [
             ("Start", ticks_of(policy.start).map(service_time)),
@@ -98,9 +93,10 @@ fn written(policies: &[AccessPolicy]) -> String {
         let elements: String = elements.collect();
         let id = escape_xml(&policy.id);
         // A policy that leaves everything to signatures has an id alone.
-        let access = match elements.as_str() {
-            "" => elements,
-            some => format!("<AccessPolicy>{some}</AccessPolicy>"),
+        let access = if elements.is_empty() {
+            elements
+        } else {
+            format!("<AccessPolicy>{elements}</AccessPolicy>")
         };
         xml.push_str(&format!("<SignedIdentifier><Id>{id}</Id>{access}</SignedIdentifier>"));
     }

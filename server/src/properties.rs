@@ -9,7 +9,6 @@ use crate::{
     service::Service,
 };
 
-const XML: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 /// The most bytes of properties.
 const BYTES: usize = 64 * 1024;
 /// The properties of a new service, by section.
@@ -34,12 +33,12 @@ pub(crate) async fn answer(
     request.grant.check(if verb == "PUT" { Action::WriteService } else { Action::ReadService })?;
     let stored = service.backend.settings(None).await?.unwrap_or_default();
     match verb {
-        "GET" => Ok(Answer::xml(200, merged("", &stored))),
+        "GET" => Ok(Answer::xml(200, &merged("", &stored))),
         "PUT" => {
-            let text = std::str::from_utf8(&request.body).map_err(|_| malformed())?;
+            let text = std::str::from_utf8(&request.body).map_err(|_| Failure::malformed_xml())?;
             let is_whole = text.contains("<StorageServiceProperties");
             if !is_whole || text.len() > BYTES || !has_closed_sections(text) {
-                return Err(malformed());
+                return Err(Failure::malformed_xml());
             }
             if text.contains("<CorsRule>") {
                 // Rules that are kept and not followed would mislead.
@@ -62,14 +61,10 @@ pub(crate) fn stats(request: &Request, is_secondary: bool, now: Ticks) -> Result
     let time = http_date_text(now);
     Ok(Answer::xml(
         200,
-        format!(
-            "\u{feff}{XML}<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>{time}</LastSyncTime></GeoReplication></StorageServiceStats>"
+        &format!(
+            "<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>{time}</LastSyncTime></GeoReplication></StorageServiceStats>"
         ),
     ))
-}
-
-fn malformed() -> Failure {
-    Failure::new(400, "InvalidXmlDocument")
 }
 
 fn has_closed_sections(text: &str) -> bool {
@@ -88,7 +83,7 @@ fn merged(newer: &str, older: &str) -> String {
         format!("<{name}>{}</{name}>", found.unwrap_or(default))
     };
     let sections: String = SECTIONS.iter().map(section).collect();
-    format!("\u{feff}{XML}<StorageServiceProperties>{sections}</StorageServiceProperties>")
+    format!("<StorageServiceProperties>{sections}</StorageServiceProperties>")
 }
 
 fn section_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {

@@ -16,7 +16,7 @@ pub(crate) struct Request {
     pub(crate) options: Vec<(String, String)>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
-    /// What the request may do.
+    /// The permissions of the request.
     pub(crate) grant: Arc<Grant>,
 }
 
@@ -96,7 +96,9 @@ impl Answer {
             .with("Content-Type", metadata.content_type())
     }
 
-    pub(crate) fn xml(status: u16, body: String) -> Self {
+    /// Answers with a document, written as the service writes it: with a byte order mark and a declaration.
+    pub(crate) fn xml(status: u16, document: &str) -> Self {
+        let body = format!("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>{document}");
         Self { body: body.into_bytes(), ..Self::of_status(status) }
             .with("Content-Type", "application/xml".to_owned())
     }

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use entable::{
-    AccountKey, Client,
+    AccountKey,
     backend::{Backend, Durability, Embedded, Memory},
 };
 use entable_server::Server;
@@ -21,17 +21,13 @@ const KEY: &str = "ENTABLE_SERVE_KEY";
 const KEY_FILE: &str = "ENTABLE_SERVE_KEY_FILE";
 /// The variable with the name of the account.
 const ACCOUNT: &str = "ENTABLE_SERVE_ACCOUNT";
-/// The emulator's key, which is public.
-const WELL_KNOWN_KEY: &str =
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-
 pub(crate) async fn serve(output: &Output, args: Serve) -> Result<(), Failure> {
     let own_key = own_key()?;
     let rows = rows(&args)?;
-    let mut server = Server::builder(rows.clone()).address(&*args.listen);
-    if let Some(key) = own_key.clone() {
-        server = server.key(key);
-    }
+    let is_public_key = own_key.is_none();
+    let key = own_key.unwrap_or_else(AccountKey::emulator);
+    let account = key.account().to_owned();
+    let mut server = Server::builder(rows.clone()).address(&*args.listen).key(key);
     if args.emulator {
         server = server.emulator();
     }
@@ -43,15 +39,15 @@ pub(crate) async fn serve(output: &Output, args: Serve) -> Result<(), Failure> {
     }
     let listening = |error| Failure::io(&format!("listening on `{}`", args.listen), &error);
     let server = server.bind().await.map_err(listening)?;
-    if args.emulator {
+    if args.emulator && is_public_key {
         output.remark(
             "the emulator's key is public: everybody who reaches this address can read and change every row",
         );
     }
-    announce(output, args.store.as_deref(), server.endpoint(), own_key.as_ref())?;
+    announce(output, args.store.as_deref(), &account, &server)?;
     let served = server.run(stop_signal()).await;
     // The file is complete before the process ends.
-    Client::builder().backend(rows).build()?.close().await?;
+    rows.close().await?;
     served.map_err(|error| Failure::io("accepting connections", &error))
 }
 
@@ -86,14 +82,10 @@ fn own_key() -> Result<Option<AccountKey>, Failure> {
 fn announce(
     output: &Output,
     store: Option<&Path>,
-    endpoint: &str,
-    own_key: Option<&AccountKey>,
+    account: &str,
+    server: &Server,
 ) -> Result<(), Failure> {
-    let account = own_key.map_or("devstoreaccount1", AccountKey::account);
-    let key = if own_key.is_some() { "<your key>" } else { WELL_KNOWN_KEY };
-    let connection = format!(
-        "DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};TableEndpoint={endpoint};"
-    );
+    let (endpoint, connection) = (server.endpoint(), server.connection_string());
     let rows = store.map_or_else(|| "rows in memory".to_owned(), |file| file.display().to_string());
     output.say(
         || format!("serving {rows} at {endpoint}\nconnection string: {connection}"),

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The account of the emulator, and its key, which is public.
 pub(super) const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
-const EMULATOR_KEY: &str =
+pub(crate) const EMULATOR_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// Maximum length of an account name in bytes. A 64-byte key is 88 bytes in base64, so it never passes for a name.

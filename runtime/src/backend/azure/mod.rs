@@ -45,6 +45,7 @@ mod delegation_key;
 mod queue;
 
 pub use account_key::AccountKey;
+pub(crate) use account_key::EMULATOR_KEY;
 pub use backend::Azure;
 pub use delegation_key::UserDelegationKey;
 pub use options::{AzureOptions, Carrier};
