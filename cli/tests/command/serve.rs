@@ -13,7 +13,7 @@ const OWN_KEY: &str = "b3duIGtleSBvZiB0aGUgdGVzdHM=";
 /// A server that is told to stop, and waited for, when it is dropped.
 struct Served {
     child: Child,
-    /// What it said when it listened.
+    /// The JSON that the server printed when it was ready.
     said: Json,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Registrations {
     names: Names,
 }
 
-/// What this client knows about the registration of one partition, which lets workers find the partition.
+/// The registration of one partition as far as this client knows. It lets workers find the partition.
 #[derive(Debug, Default)]
 pub(crate) struct Registration {
     /// The fence of a complete registration, whose fence row and marker exist.

@@ -39,7 +39,7 @@ pub(crate) struct Store {
     shared: Arc<StoreParts>,
 }
 
-/// What a store has besides its backend. A store derefs to it.
+/// The keys, counters and clock of a client, which a [`Store`] shares with its clones. A store derefs to it.
 #[derive(Debug)]
 pub(crate) struct StoreParts {
     pub(crate) sealing: RowSealer,

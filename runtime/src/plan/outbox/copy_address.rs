@@ -24,7 +24,7 @@ const BLOB_SUFFIX: &str = "#content";
 /// The address of a remote copy or remote list: entity type and index, table and keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CopyAddress {
-    /// What is at the address: `Employee#ByEmail` is an index copy. A list ends with `#list` if it is in rows, with
+    /// Names what is at the address. `Employee#ByEmail` is an index copy. A list ends with `#list` if it is in rows, with
     /// `#blob` if it is in a blob. The blob of a field is called by entity type and field and ends with `#content`.
     pub(crate) index: String,
     pub(crate) row: RowAddress,
