@@ -172,7 +172,7 @@ impl Error {
     /// ```
     /// # use entable_core::{Error, ErrorKind, ServiceCode};
     /// let error = Error::new(ErrorKind::NotFound, "gone").at_keys("Sales", "empid_000223");
-    /// assert_eq!(taken.keys(), Some(("Sales", "empid_000223")));
+    /// assert_eq!(error.keys(), Some(("Sales", "empid_000223")));
     /// ```
     #[must_use]
     pub fn at_keys(mut self, partition_key: &str, row_key: &str) -> Self {
