@@ -128,7 +128,12 @@ impl Retry {
                 }
                 return Err(error);
             };
-            match self.judge_by_rows(&batch, id).await {
+            if more && self.is_refuted_by_first_row(&batch, id, doubt).await {
+                note_lost_answer_decision(batch.table(), "sent_again");
+                count_request_retry(batch.table());
+                continue;
+            }
+            match self.judge_by_rows(&batch, batch.len(), id).await {
                 Ok(WriteVerdict::Done(written)) => {
                     note_lost_answer_decision(batch.table(), "carried_out");
                     return Ok(written);
@@ -192,11 +197,40 @@ impl Retry {
         }
     }
 
-    /// Reads the rows of a write and judges by them whether it was carried out.
-    async fn judge_by_rows(&self, batch: &Batch, id: Option<OperationId>) -> Result<WriteVerdict> {
+    /// Reads the first row of a transaction, and returns whether it shows that the transaction can be repeated. A
+    /// transaction is all or nothing, so one row often decides, and a store that is too busy is spared the other reads.
+    /// If another row no longer satisfies its guard, the store refuses the repeated transaction.
+    async fn is_refuted_by_first_row(
+        &self,
+        batch: &Batch,
+        id: Option<OperationId>,
+        doubt: FailureCertainty,
+    ) -> bool {
+        if batch.len() < 2 {
+            return false;
+        }
+        match self.judge_by_rows(batch, 1, id).await {
+            Ok(WriteVerdict::Repeatable { certain: true }) => true,
+            // With ids, another row may prove that the transaction was carried out.
+            _ if id.is_some() => false,
+            Ok(WriteVerdict::Repeatable { .. }) => true,
+            Ok(WriteVerdict::Unclear { unguarded, .. }) => {
+                unguarded && doubt == FailureCertainty::Throttled
+            }
+            Ok(WriteVerdict::Done(_)) | Err(_) => false,
+        }
+    }
+
+    /// Reads the first `count` rows of a write and judges by them whether it was carried out.
+    async fn judge_by_rows(
+        &self,
+        batch: &Batch,
+        count: usize,
+        id: Option<OperationId>,
+    ) -> Result<WriteVerdict> {
         let table = batch.table();
-        let mut reads: Vec<BoxFuture<'_, Result<Option<Row>>>> = Vec::with_capacity(batch.len());
-        for operation in batch.operations() {
+        let mut reads: Vec<BoxFuture<'_, Result<Option<Row>>>> = Vec::with_capacity(count);
+        for operation in batch.operations().iter().take(count) {
             let row = operation.row();
             let (partition_key, row_key) = (row.partition_key(), row.row_key());
             let request = ReadRequest { table, partition_key, row_key, select: None };

@@ -46,7 +46,7 @@ enum RowEvidence {
     Unclear(Seen),
 }
 
-/// Judges a write by the rows as they are now. `rows` has one item for each operation.
+/// Judges a write by the rows as they are now. `rows` has one item for each operation, or for each of the first ones.
 pub(super) fn judge_write_from_rows(
     batch: &Batch,
     rows: &[Option<Row>],

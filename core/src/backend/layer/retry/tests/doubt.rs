@@ -44,6 +44,73 @@ async fn a_transaction_happens_once_or_is_said_to_be_open() {
     }
 }
 
+/// A store that is too busy is not asked for a hundred rows.
+#[tokio::test(start_paused = true)]
+async fn one_row_shows_that_a_transaction_was_refused() {
+    for guarded in [true, false] {
+        for error in open().into_iter().chain([busy()]) {
+            let is_busy = error.is_throttled();
+            let s = store(RetryPolicy::new()).await;
+            let mut batch = Batch::new("Rows");
+            for number in 0..100 {
+                let row = row(&number.to_string(), "new");
+                let upsert = Operation::insert_or_replace;
+                batch.push(if guarded { Operation::insert(row) } else { upsert(row) }).unwrap();
+            }
+            s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(error));
+            let result = s.retry.apply(&batch).await;
+            let reads = s.plain.count() - s.writes();
+            if guarded || is_busy {
+                // The table's creation, and the first row.
+                assert_eq!((result.unwrap().len(), s.writes(), reads), (100, 1, 2));
+            } else {
+                assert!(result.unwrap_err().is_ambiguous());
+                assert_eq!(s.writes(), 0);
+            }
+        }
+    }
+}
+
+/// The first row is free again, and another one is not: the store refuses the repeated transaction.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_whose_first_row_was_deleted_since_is_open() {
+    for error in open().into_iter().chain([busy()]) {
+        let s = store(RetryPolicy::new()).await;
+        let mut batch = Batch::new("Rows");
+        batch.push(Operation::insert(row("1", "new"))).unwrap();
+        batch.push(Operation::insert(row("2", "new"))).unwrap();
+        s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(error));
+        let other = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let delete = Operation::delete("p", "1", Condition::Any).unwrap();
+            s.plain.apply(&Batch::single("Rows", delete).unwrap()).await.unwrap();
+        };
+        let (result, ()) = tokio::join!(s.retry.apply(&batch), other);
+        let failed = result.unwrap_err();
+        assert!(failed.is_ambiguous(), "{failed:?}");
+        assert_eq!(s.text("1").await, None);
+    }
+}
+
+/// Another row of the transaction holds its id.
+#[tokio::test(start_paused = true)]
+async fn an_operation_id_in_any_row_proves_a_transaction() {
+    for error in open().into_iter().chain([busy()]) {
+        let s = store(RetryPolicy::new().operation_ids(true)).await;
+        let mut batch = Batch::new("Rows");
+        batch.push(Operation::insert_or_replace(row("1", "new"))).unwrap();
+        batch.push(Operation::insert_or_replace(row("2", "new"))).unwrap();
+        s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(error));
+        let other = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            s.write(Operation::insert_or_replace(row("1", "theirs"))).await;
+        };
+        let (result, ()) = tokio::join!(s.retry.apply(&batch), other);
+        assert_eq!(result.unwrap()[0].etag, None);
+        assert_eq!(s.text("1").await.as_deref(), Some("theirs"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_transaction_of_upserts_is_proved_by_its_content() {
     let s = store(RetryPolicy::new()).await;
