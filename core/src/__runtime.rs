@@ -86,9 +86,6 @@ pub mod error {
 pub mod filter {
     pub use crate::filter::eval::compare_utf16;
 }
-pub mod guard {
-    pub use crate::guard::{ActiveGuards, Guard};
-}
 pub mod key {
     pub use crate::key::{
         draft::KeyDraft,

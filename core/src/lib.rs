@@ -49,10 +49,10 @@ pub mod filter;
 pub mod access;
 pub mod page;
 pub mod batch;
-// Floor 2 too: the rules that simulations disable, and mistakes that they make.
-mod guard;
 // Floor 3: the port to a store, a store in memory, and layers.
 pub mod backend;
+// Floor 3 too: the port to a queue.
+pub mod queue;
 
 #[doc(hidden)]
 pub mod __runtime;
@@ -71,5 +71,6 @@ pub use crate::{
     error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
+    queue::Queue,
     row::{ETag, Location, Row, RowBuilder},
 };

@@ -194,10 +194,14 @@
 extern crate self as entable;
 
 // The floors of `entable-core`, under this crate's paths. What is not public comes from `__runtime`.
-pub(crate) use entable_core::__runtime::{
-    address, guard, metering, random, single_flight, timers, turn,
-};
+pub(crate) use entable_core::__runtime::{address, metering, random, single_flight, timers, turn};
 pub use entable_core::{access, clock, limits, page};
+// The promises of the service as tests, with the macros at the root of the crate.
+#[cfg(feature = "conformance")]
+pub use entable_conformance::{
+    self as conformance, choice_suite, conformance_suite, for_each_choice, for_each_promise,
+    queue_suite,
+};
 /// Defines writes: a single operation, or several as one entity group transaction.
 pub mod batch {
     #[cfg(feature = "azure-wire")]
@@ -235,7 +239,9 @@ pub mod row {
 // A module uses only modules listed above it.
 // Floor 0: nothing below.
 mod private_file;
-// Floor 2: values under keys; only its key providers await.
+// Floor 2: the rules that simulations disable, and mistakes that they make.
+mod guard;
+// Floor 2 too: values under keys; only its key providers await.
 pub mod seal;
 // Floor 2 too: proof that work was asked for by somebody with the keys.
 pub mod authentic;
@@ -276,10 +282,6 @@ pub mod patterns;
 // Floor 9 too: pictures of entities' schemas; only the figures of a report ask a store.
 pub mod layout;
 pub mod report;
-// Floor 9: the service's promises, as tests for backends.
-#[cfg(feature = "conformance")]
-pub mod conformance;
-
 #[doc(hidden)]
 pub mod __private;
 // Functions of the protocol that `entable-server` calls.

@@ -18,7 +18,7 @@ pub use crate::{
     },
     maintain::{CreateTables, Dropped, Upgrade},
     query::{Explain, Lookup, Query},
-    queue::{MessageQueue, port::Queue},
+    queue::{MessageQueue, Queue},
     report::Report,
     table::{Bulk, BulkReport, Client, DynamicTable, SetOf, SetTable, Table, Transaction},
 };

@@ -6,13 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Attribute, ImplItem, Item, TraitItem, UseTree};
 
-use crate::workspace;
+use crate::{no_violations, workspace};
 
 /// The number of hidden items that other crates of the workspace use. It may fall: write the new number here.
 const MOST: usize = 200;
+
+/// Sources of crates that stand on core alone.
+const OUTSIDE: [&str; 1] = ["conformance/src"];
 
 const LIST: &str = "core/src/__runtime.rs";
 
@@ -22,8 +26,15 @@ fn is_hidden(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Adds the hidden items of a file: methods and fields as `Type::name`, and other items by their names.
-fn add_hidden(items: Vec<Item>, into: &mut BTreeSet<String>) {
+/// The names of items: methods and fields as `Type::name`, and other items by their names.
+#[derive(Default)]
+struct Names {
+    hidden: BTreeSet<String>,
+    shown: BTreeSet<String>,
+}
+
+/// Adds the items of a file.
+fn add_items(items: Vec<Item>, into: &mut Names) {
     for item in items {
         match item {
             Item::Impl(item) => {
@@ -70,10 +81,9 @@ fn add_hidden(items: Vec<Item>, into: &mut BTreeSet<String>) {
     }
 }
 
-fn add(attributes: &[Attribute], name: impl Fn() -> String, into: &mut BTreeSet<String>) {
-    if is_hidden(attributes) {
-        into.insert(name());
-    }
+fn add(attributes: &[Attribute], name: impl Fn() -> String, into: &mut Names) {
+    let names = if is_hidden(attributes) { &mut into.hidden } else { &mut into.shown };
+    names.insert(name());
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -84,13 +94,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the hidden items of the sources.
-fn hidden() -> BTreeSet<String> {
-    let mut hidden = BTreeSet::new();
+/// Returns the items of the sources of core.
+fn items_of_core() -> Names {
+    let mut names = Names::default();
     for path in files(&workspace().join("core/src")) {
-        add_hidden(syn::parse_file(&fs::read_to_string(path).unwrap()).unwrap().items, &mut hidden);
+        add_items(syn::parse_file(&fs::read_to_string(path).unwrap()).unwrap().items, &mut names);
     }
-    hidden
+    names
 }
 
 /// Returns what the documentation of the list names: `Type::name` of a line "- `Type`: `name`, ..", and each name of a
@@ -142,7 +152,7 @@ fn add_leaves(tree: &UseTree, into: &mut Vec<String>) {
 #[test]
 fn what_crosses_the_border_of_core_is_listed_and_little() {
     let text = fs::read_to_string(workspace().join(LIST)).unwrap();
-    let (hidden, listed) = (hidden(), listed(&text));
+    let (hidden, listed) = (items_of_core().hidden, listed(&text));
     let missing: Vec<_> = hidden.difference(&listed).collect();
     assert!(missing.is_empty(), "hidden items that {LIST} does not list: {missing:?}");
     let gone: Vec<_> = listed.difference(&hidden).collect();
@@ -153,14 +163,63 @@ fn what_crosses_the_border_of_core_is_listed_and_little() {
     assert!(count <= MOST, "{count} hidden items cross the border of core, {MOST} may");
 }
 
+/// Returns the hidden names that a source uses. Names that core also shows elsewhere are not counted.
+fn hidden_names_in(source: &str, core: &Names) -> BTreeSet<String> {
+    let last = |name: &String| name.rsplit("::").next().unwrap().to_owned();
+    let shown: BTreeSet<_> = core.shown.iter().map(last).collect();
+    let mut refused: BTreeSet<_> = core.hidden.iter().map(last).collect();
+    refused.insert("__runtime".to_owned());
+    let mut used = BTreeSet::new();
+    add_names_used(source.parse().unwrap(), &mut used);
+    used.into_iter().filter(|name| refused.contains(name) && !shown.contains(name)).collect()
+}
+
+/// Adds the names of types, and names after a dot or a colon, which are no variables.
+fn add_names_used(tokens: TokenStream, into: &mut BTreeSet<String>) {
+    let mut is_member = false;
+    for token in tokens {
+        match &token {
+            TokenTree::Group(group) => add_names_used(group.stream(), into),
+            TokenTree::Ident(name) => {
+                let name = name.to_string();
+                if is_member || name.starts_with(char::is_uppercase) {
+                    into.insert(name);
+                }
+            }
+            _ => {}
+        }
+        is_member = matches!(&token, TokenTree::Punct(at) if ['.', ':'].contains(&at.as_char()));
+    }
+}
+
+#[test]
+fn a_store_and_its_tests_need_no_hidden_item() {
+    let core = items_of_core();
+    let mut violations = Vec::new();
+    for path in OUTSIDE.iter().flat_map(|folder| files(&workspace().join(folder))) {
+        let used = hidden_names_in(&fs::read_to_string(&path).unwrap(), &core);
+        violations.extend(used.iter().map(|name| format!("{} uses {name}", path.display())));
+    }
+    no_violations("code outside of entable uses the documented interface of core", &violations);
+}
+
+#[test]
+fn uses_of_hidden_items_are_found() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let core = Names { hidden: names(&["A::b", "A::c", "C::new"]), shown: names(&["A", "D::new"]) };
+    let used = "fn f(a: A) { let c = 1; g!([a.b()]); C::new(); core::__runtime::x(c) }";
+    assert_eq!(hidden_names_in(used, &core), names(&["b", "__runtime"]));
+}
+
 #[test]
 fn hidden_items_are_found_and_lists_are_read() {
     let text = "struct A { #[doc(hidden)] pub b: u8, c: u8 } impl<T> D<T> { #[doc(hidden)] pub fn e() {} fn f() {} } \
                 #[doc(hidden)] pub fn g() {}";
-    let mut found = BTreeSet::new();
-    add_hidden(syn::parse_file(text).unwrap().items, &mut found);
+    let mut found = Names::default();
+    add_items(syn::parse_file(text).unwrap().items, &mut found);
     let expected = BTreeSet::from(["A::b", "D::e", "g"].map(str::to_owned));
-    assert_eq!(found, expected);
+    assert_eq!(found.hidden, expected);
+    assert_eq!(found.shown, BTreeSet::from(["A", "A::c", "D::f"].map(str::to_owned)));
     assert_eq!(listed("//! `no` item\n//! - `A`: `b`\n//! - `D`: `e`\n//! - `g`"), expected);
     assert_eq!(
         listed("//! - `A`: `x`,\n//!   `y`"),

@@ -6,8 +6,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use tokio::time::Instant;
 
 use super::{
-    port::{Queue, QueueCapabilities, check_duration, check_name, lease_lost_error},
-    received::{Poison, Received},
+    Poison, Queue, QueueCapabilities, Received,
+    checks::{check_duration, check_name, lease_lost_error},
 };
 use crate::{
     AzureOptions,

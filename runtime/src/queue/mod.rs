@@ -2,10 +2,26 @@
 //! messages.
 //!
 //! A queue transports texts and does not interpret them.
+//!
+//! ```
+//! use std::time::Duration;
+//! use entable::{Client, Queue};
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let client = Client::memory();
+//! let queue = client.queue("letters");
+//! let queue = queue.port();
+//! queue.send("hello", Duration::ZERO).await?;
+//! let received = queue.receive(1, Duration::from_secs(30)).await?;
+//! assert_eq!((received[0].body(), received[0].dequeue_count()), ("hello", 1));
+//! queue.delete(&received[0]).await?;
+//! assert!(queue.delete(&received[0]).await.unwrap_err().is_lease_lost());
+//! # Ok::<(), entable::Error>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-pub(crate) mod port;
+pub(crate) mod checks;
 pub(crate) mod envelope;
-pub(crate) mod received;
 pub(crate) mod typed;
 pub(crate) mod server_clock;
 pub(crate) mod table;
@@ -14,9 +30,8 @@ pub(crate) mod azure;
 
 #[cfg(feature = "azure-queue")]
 pub use azure::AzureQueue;
+pub use entable_core::queue::*;
 pub(crate) use envelope::{Envelope, Receipts};
-pub use port::{LONGEST, Queue, QueueCapabilities};
-pub use received::{Poison, Received};
 pub(crate) use server_clock::{ServerClock, earlier_time, later_time};
 pub use table::TableQueue;
 pub use typed::MessageQueue;

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{envelope::Envelope, port::Queue, received::Poison};
+use super::{Poison, Queue, envelope::Envelope};
 use crate::{
     authentic::{MessageAuthenticity, WorkAuthenticity, WorkCodes, WorkRefusal},
     clock::{Clock, SystemClock},
@@ -267,13 +267,6 @@ impl MessageQueue {
             return Err(Error::seal(SealFault::Authentication, message));
         }
         self.port.requeue(poison).await
-    }
-}
-
-impl Poison {
-    /// Returns the name of the message's type, if a [`MessageQueue`] sent the message.
-    pub fn message(&self) -> Option<String> {
-        Envelope::parse(self.body()).ok().map(|envelope| envelope.name)
     }
 }
 

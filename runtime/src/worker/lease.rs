@@ -13,7 +13,7 @@ use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
     plan::outbox::{StoredMessage, add_duration},
-    queue::{Received, port::Queue},
+    queue::{Queue, Received},
     row::ETag,
 };
 

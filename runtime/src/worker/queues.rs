@@ -24,10 +24,7 @@ use crate::{
     error::{Error, Result},
     limits::saturating_i32,
     plan::outbox::MessageIdentity,
-    queue::{
-        Envelope, MessageQueue, Receipts, Received,
-        port::{LONGEST, Queue},
-    },
+    queue::{Envelope, LONGEST, MessageQueue, Queue, Receipts, Received},
     timers::instant_after,
 };
 

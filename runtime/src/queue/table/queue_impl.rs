@@ -7,10 +7,7 @@ use super::table_queue::{MAX_RECEIVED, TableQueue};
 use crate::{
     backend::BoxFuture,
     error::Result,
-    queue::{
-        Poison, Received,
-        port::{Queue, QueueCapabilities},
-    },
+    queue::{Poison, Queue, QueueCapabilities, Received},
 };
 
 #[deny(clippy::missing_trait_methods)]

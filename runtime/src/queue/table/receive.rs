@@ -19,7 +19,7 @@ use crate::{
     guard::Guard,
     queue::{
         Received,
-        port::{check_duration, check_name},
+        checks::{check_duration, check_name},
         server_clock::{duration_ticks, later_time},
     },
     row::ETag,

@@ -16,7 +16,7 @@ use crate::{
     page::{Continuation, PageLoop},
     queue::{
         Poison, ServerClock,
-        port::{check_duration, check_name},
+        checks::{check_duration, check_name},
         server_clock::{duration_ticks, later_time},
     },
     random::RandomSource,

@@ -17,7 +17,7 @@ use crate::{
     guard::Guard,
     queue::{
         Poison, Received,
-        port::{check_duration, lease_lost_error},
+        checks::{check_duration, lease_lost_error},
         server_clock::{duration_ticks, later_time},
     },
     row::ETag,

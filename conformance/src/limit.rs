@@ -1,7 +1,7 @@
 //! Keys, property names, counts and sizes: what is taken and what is refused.
 
-use super::setup::{Setup, bare, delete, expected, refused, row};
-use crate::{
+use crate::setup::{Setup, bare, delete, expected, refused, row};
+use entable_core::{
     batch::{Condition, Operation},
     edm::Value,
     row::Row,

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use uuid::Uuid;
 
-use crate::{
+use entable_core::{
     backend::{Backend, NameRange, ReadRequest, Rows, ScanRequest, TableRequest},
     batch::{Batch, Condition, Operation, Written},
     edm::Value,

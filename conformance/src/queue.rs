@@ -2,13 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{
+use entable_core::{
     clock::SteppedClock,
     error::Result,
-    queue::{
-        Poison, Received,
-        port::{LONGEST, Queue},
-    },
+    queue::{LONGEST, Poison, Queue, Received},
 };
 
 /// The shortest time that a message is hidden for.
@@ -271,15 +268,24 @@ pub async fn limits_are_checked(queue: &QueueSetup) {
 /// Generates one test for each promise of a queue: `queue_suite!(name, queue)`.
 ///
 /// `queue` is evaluated again in each test, inside an async function. It must be a queue that nobody else
-/// uses, or a [`QueueSetup`](crate::conformance::QueueSetup) of it with a clock that the tests advance.
+/// uses, or a [`QueueSetup`](crate::QueueSetup) of it with a clock that the tests advance.
 /// Mark a queue that cannot always be reached as `optional` and give an `Option`.
 ///
 /// ```
 /// # #[allow(unused)]
 /// # mod memory_tests {
-/// use entable::{backend::Memory, queue::TableQueue};
+/// use std::sync::Arc;
+/// use entable_core::queue::Queue;
 ///
-/// entable::queue_suite!(memory, TableQueue::new(Memory::new(), "letters"));
+/// /// Returns a new queue, or `None` if the service of the queues cannot be reached.
+/// fn queue() -> Option<Arc<dyn Queue>> {
+///     # /*
+///     ..
+///     # */
+///     # None
+/// }
+///
+/// entable_conformance::queue_suite!(letters, optional queue());
 /// # }
 /// ```
 #[macro_export]
@@ -320,10 +326,10 @@ macro_rules! queue_promises {
     ($queue:expr, $($promise:ident)*) => {
         $(#[test]
         fn $promise() {
-            $crate::conformance::block_on(Box::pin(async {
+            $crate::block_on(Box::pin(async {
                 if let Some(queue) = $queue {
-                    let setup = $crate::conformance::QueueSetup::from(queue);
-                    $crate::conformance::queue::$promise(&setup).await;
+                    let setup = $crate::QueueSetup::from(queue);
+                    $crate::queue::$promise(&setup).await;
                 }
             }));
         })*

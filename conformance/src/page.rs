@@ -1,7 +1,7 @@
 //! Pages and continuation tokens.
 
-use super::setup::{Setup, bare, delete, filter, refused, row_keys};
-use crate::{
+use crate::setup::{Setup, bare, delete, filter, refused, row_keys};
+use entable_core::{
     backend::layer::{FaultInjector, InjectedFault, RequestKind},
     batch::{Condition, Operation},
     page::Continuation,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use tokio::time::Instant;
 
 /// A received message, with the pop receipt that its receiver shows to the queue.
@@ -15,7 +16,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Creates a received message. Implementations of [`Queue`](crate::queue::Queue) call
+    /// Creates a received message. Implementations of [`Queue`](super::Queue) call
     /// this: `until` counts from before the request was sent, and only the queue interprets
     /// `receipt`.
     pub fn new(
@@ -49,13 +50,13 @@ impl Received {
     }
 
     /// Returns the pop receipt, which proves to the queue that the receiver holds the message. It
-    /// changes with each [`extend`](crate::queue::Queue::extend).
+    /// changes with each [`extend`](super::Queue::extend).
     pub fn receipt(&self) -> &str {
         &self.receipt
     }
 
     /// Updates the message after its queue extended it. Implementations of
-    /// [`Queue`](crate::queue::Queue) call this.
+    /// [`Queue`](super::Queue) call this.
     pub fn extended(&mut self, until: Instant, receipt: String, body: Option<&str>) {
         (self.until, self.receipt) = (until, receipt);
         if let Some(body) = body {
@@ -74,6 +75,13 @@ impl fmt::Debug for Received {
     }
 }
 
+/// What every typed message has. `docs/queues.md` specifies the other members.
+#[derive(Deserialize)]
+struct TypedMessage {
+    #[serde(rename = "type")]
+    message_type: String,
+}
+
 /// A poison message: it failed too often and is no longer received.
 #[derive(Clone)]
 pub struct Poison {
@@ -85,7 +93,7 @@ pub struct Poison {
 }
 
 impl Poison {
-    /// Creates a poison message. Implementations of [`Queue`](crate::queue::Queue) call this;
+    /// Creates a poison message. Implementations of [`Queue`](super::Queue) call this;
     /// only the queue interprets `place`.
     pub fn new(
         id: impl Into<String>,
@@ -105,6 +113,20 @@ impl Poison {
     /// Returns the message's text.
     pub fn body(&self) -> &str {
         &self.body
+    }
+
+    /// Returns the name of the message's type, if the body is the JSON object of a typed message: its member `type`.
+    ///
+    /// ```
+    /// use entable_core::queue::Poison;
+    ///
+    /// let body = r#"{"type":"ArchiveEmployee","version":1,"body":{}}"#;
+    /// let poison = Poison::new("7", body, 5, None, "");
+    /// assert_eq!(poison.message().as_deref(), Some("ArchiveEmployee"));
+    /// assert_eq!(Poison::new("8", "hello", 5, None, "").message(), None);
+    /// ```
+    pub fn message(&self) -> Option<String> {
+        serde_json::from_str(&self.body).ok().map(|typed: TypedMessage| typed.message_type)
     }
 
     /// Returns how often the message was received before it became poison.

@@ -1,12 +1,9 @@
-//! The trait that every queue implements, and checks that all implementations share.
+//! The trait that every queue implements.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::received::{Poison, Received};
-use crate::{
-    backend::BoxFuture,
-    error::{Error, ErrorKind, Result},
-};
+use crate::{backend::BoxFuture, error::Result};
 
 /// The properties of a queue implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +34,6 @@ impl QueueCapabilities {
 /// The longest delay or visibility timeout of a message: 7 days.
 pub const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The fewest and the most characters of a queue's name ("Naming queues and metadata").
-const NAME_LENGTH: (usize, usize) = (3, 63);
-
 /// A queue of texts: a receiver holds a message for a limited time and deletes it when done.
 ///
 /// Implementations promise, and callers may rely on:
@@ -58,19 +52,21 @@ const NAME_LENGTH: (usize, usize) = (3, 63);
 ///
 /// ```
 /// use std::time::Duration;
-/// use entable::{Client, Queue};
+/// use entable_core::{Result, queue::Queue};
 ///
-/// # tokio::runtime::Runtime::new()?.block_on(async {
-/// let client = Client::memory();
-/// let queue = client.queue("letters");
-/// let queue = queue.port();
-/// queue.send("hello", Duration::ZERO).await?;
-/// let received = queue.receive(1, Duration::from_secs(30)).await?;
-/// assert_eq!((received[0].body(), received[0].dequeue_count()), ("hello", 1));
-/// queue.delete(&received[0]).await?;
-/// assert!(queue.delete(&received[0]).await.unwrap_err().is_lease_lost());
-/// # Ok::<(), entable::Error>(()) })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// /// Prints the text of each message that is visible, and deletes it.
+/// async fn print_all(queue: &dyn Queue) -> Result<()> {
+///     loop {
+///         let received = queue.receive(32, Duration::from_secs(30)).await?;
+///         for message in &received {
+///             println!("{} (delivery {})", message.body(), message.dequeue_count());
+///             queue.delete(message).await?;
+///         }
+///         if received.is_empty() {
+///             return Ok(());
+///         }
+///     }
+/// }
 /// ```
 pub trait Queue: Send + Sync + fmt::Debug + 'static {
     /// Returns the queue's name.
@@ -155,42 +151,4 @@ impl<Q: Queue + ?Sized> Queue for Arc<Q> {
     fn requeue<'a>(&'a self, poison: &'a Poison) -> BoxFuture<'a, Result<()>> {
         (**self).requeue(poison)
     }
-}
-
-/// Fails with `is_invalid` for a name that Azure Storage refuses for a queue.
-pub(crate) fn check_name(name: &str) -> Result<()> {
-    let (least, most) = NAME_LENGTH;
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_shaped = name.chars().all(|c| is_plain(c) || c == '-')
-        && name.starts_with(is_plain)
-        && name.ends_with(is_plain)
-        && !name.contains("--");
-    if is_shaped && (least..=most).contains(&name.len()) {
-        return Ok(());
-    }
-    let message = format!(
-        "`{}` is not a valid queue name; use {least} to {most} lower-case letters, digits and single hyphens between \
-         them",
-        name.escape_debug()
-    );
-    Err(Error::new(ErrorKind::Invalid, message))
-}
-
-/// Fails with `is_invalid` if `time` is shorter than `least` or longer than 7 days. `what` names the
-/// duration in the error.
-pub(crate) fn check_duration(what: &str, least: Duration, time: Duration) -> Result<()> {
-    if (least..=LONGEST).contains(&time) {
-        return Ok(());
-    }
-    let message = format!("{what} of {time:?} is not between {least:?} and 7 days");
-    Err(Error::new(ErrorKind::Invalid, message))
-}
-
-/// Returns the error for a receiver that no longer holds the message `id`.
-pub(crate) fn lease_lost_error(id: &str) -> Error {
-    let message = format!(
-        "this receiver no longer holds the message `{}`: its visibility timeout ended, or it was deleted",
-        id.escape_debug()
-    );
-    Error::new(ErrorKind::LeaseLost, message)
 }

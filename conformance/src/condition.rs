@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::setup::{Setup, bare, delete, etag, expected, refused, row, version};
-use crate::{
+use crate::setup::{Setup, bare, delete, etag, expected, refused, row, version};
+use entable_core::{
     batch::{Condition, Operation},
     row::ETag,
 };
@@ -178,7 +178,7 @@ pub async fn versions_are_per_entity(s: &Setup) {
 pub async fn timestamp_is_recent(s: &Setup) {
     s.given("p", "r", &[]).await;
     let at = s.get("p", "r").await.and_then(|row| row.timestamp()).expect("a Timestamp");
-    let now = crate::clock::Clock::now(&crate::clock::SystemClock);
+    let now = entable_core::clock::Clock::now(&entable_core::clock::SystemClock);
     const HOUR: i64 = 3600 * 10_000_000;
     assert!((now.get() - at.get()).abs() < HOUR, "{at} is not about {now}");
 }

@@ -1,7 +1,7 @@
 //! Entity group transactions: what they may contain, and that they are atomic.
 
-use super::setup::{Setup, bare, delete, etag, expected, filter, refused, row, version};
-use crate::batch::{Condition, Operation};
+use crate::setup::{Setup, bare, delete, etag, expected, filter, refused, row, version};
+use entable_core::batch::{Condition, Operation};
 
 fn insert(row_key: &str) -> Operation {
     Operation::insert(bare("p", row_key))
@@ -113,7 +113,7 @@ macro_rules! all_or_nothing {
 }
 
 fn stale() -> Condition {
-    Condition::Match(crate::row::ETag::from_timestamp(crate::edm::Ticks::UNIX_EPOCH))
+    Condition::Match(entable_core::row::ETag::from_timestamp(entable_core::edm::Ticks::UNIX_EPOCH))
 }
 
 all_or_nothing! {

@@ -1,7 +1,7 @@
 //! The order of rows: ordinal, by UTF-16 units, PartitionKey before RowKey.
 
-use super::setup::{Setup, filter, row_keys};
-use crate::row::Row;
+use crate::setup::{Setup, filter, row_keys};
+use entable_core::row::Row;
 
 /// Inserts rows whose RowKeys are in order, last first, and expects them in order.
 async fn row_keys_sort(s: &Setup, in_order: &[&str]) {
@@ -85,7 +85,7 @@ pub async fn order_across_pages(s: &Setup) {
 /// 4.1: a write to a row leaves its place.
 pub async fn order_is_not_by_write(s: &Setup) {
     s.given_rows("p", &["a", "b", "c"]).await;
-    let write = crate::batch::Operation::insert_or_replace(super::setup::bare("p", "a"));
+    let write = entable_core::batch::Operation::insert_or_replace(crate::setup::bare("p", "a"));
     s.one(write).await.expect("written");
     s.finds("", &["a", "b", "c"]).await;
 }

@@ -1,7 +1,7 @@
 //! Writers at the same time.
 
-use super::setup::{Setup, bare, row, version};
-use crate::{
+use crate::setup::{Setup, bare, row, version};
+use entable_core::{
     batch::{Condition, Operation, Written},
     error::Result,
 };
@@ -23,7 +23,7 @@ async fn at_once(s: &Setup, operations: impl Iterator<Item = Operation>) -> Vec<
     answers
 }
 
-fn numbered(at: usize) -> crate::row::Row {
+fn numbered(at: usize) -> entable_core::row::Row {
     row("p", "r", &[("N", i32::try_from(at).unwrap_or(0).into())])
 }
 
@@ -43,7 +43,7 @@ pub async fn one_winner_for_a_version(s: &Setup) {
 pub async fn one_winner_for_an_insert(s: &Setup) {
     let answers = at_once(s, (0..WRITERS).map(|at| Operation::insert(numbered(at)))).await;
     let winner = answers.iter().position(Result::is_ok).expect("one wins");
-    assert!(answers.iter().flat_map(|a| a.as_ref().err()).all(crate::Error::is_conflict));
+    assert!(answers.iter().flat_map(|a| a.as_ref().err()).all(entable_core::Error::is_conflict));
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
     s.finds(&format!("N eq {winner}"), &["r"]).await;
 }

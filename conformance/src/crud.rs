@@ -1,7 +1,7 @@
 //! Single operations without a condition, as the table of section 3 has them.
 
-use super::setup::{Setup, bare, delete, etag, expected, refused, row};
-use crate::{
+use crate::setup::{Setup, bare, delete, etag, expected, refused, row};
+use entable_core::{
     batch::{Condition, Operation},
     edm::Value,
 };

@@ -3,10 +3,9 @@
 use std::{any::Any, sync::Arc};
 
 use super::{Setup, Trial};
-use crate::{
+use entable_core::{
     backend::{Backend, TableRequest},
     error::{Error, ErrorKind, Result},
-    page::PageLoop,
 };
 
 /// The function that tries a promise.
@@ -55,11 +54,12 @@ pub struct SurveyReport {
 /// ```
 /// # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
 /// use std::sync::Arc;
-/// use entable::{backend::Memory, conformance::{PROMISES, survey}};
+/// use entable_conformance::{PROMISES, survey};
+/// use entable_core::backend::Memory;
 ///
 /// let report = survey(Arc::new(Memory::new()), "Check7f3a", |_| ()).await?;
 /// assert_eq!((report.kept, report.differences.len()), (PROMISES.len(), 0));
-/// # Ok::<(), entable::Error>(()) })?;
+/// # Ok::<(), entable_core::Error>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub async fn survey(
@@ -135,16 +135,18 @@ fn refuse_prefix(prefix: &str) -> Result<()> {
 
 /// Returns the names of tables that begin with `prefix`, in any case.
 async fn tables_of(backend: &dyn Backend, prefix: &str) -> Result<Vec<String>> {
-    let (mut names, mut pages) = (Vec::new(), PageLoop::<String>::from_start());
-    while let Some(from) = pages.take_position() {
+    let (mut names, mut from) = (Vec::new(), None::<String>);
+    loop {
         let request = TableRequest::List { from: from.as_deref(), within: None };
         let page = backend.tables(request).await?;
         names.extend(page.names.into_iter().filter(|name| {
             name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
         }));
-        pages.continue_at(page.next);
+        from = page.next;
+        if from.is_none() {
+            return Ok(names);
+        }
     }
-    Ok(names)
 }
 
 /// Returns the message of the assertion that failed.

@@ -1,7 +1,7 @@
 //! `$select`.
 
-use super::setup::{Setup, expected, filter, properties, refused};
-use crate::{
+use crate::setup::{Setup, expected, filter, properties, refused};
+use entable_core::{
     backend::{ReadRequest, Rows, ScanRequest},
     edm::Value,
     error::Result,

@@ -1,10 +1,10 @@
 //! Questions that the service leaves open and the stores of this crate answer alike: `docs/choices.md`, row by
 //! row. Other backends need not keep these.
 
-use super::setup::{
+use crate::setup::{
     Setup, bare, delete, etag, filter, properties, refused, row, row_keys, version,
 };
-use crate::{
+use entable_core::{
     backend::{ReadRequest, ScanRequest},
     batch::{Batch, Condition, Operation},
     edm::Value,
@@ -227,7 +227,7 @@ pub async fn filter_without_text(s: &Setup) {
 
 /// A time without a zone is UTC, and one with an offset is converted.
 pub async fn time_literals(s: &Setup) {
-    let at: crate::edm::Ticks = "2014-08-22T00:50:32Z".parse().expect("a time");
+    let at: entable_core::edm::Ticks = "2014-08-22T00:50:32Z".parse().expect("a time");
     s.given("p", "r", &[("At", at.into())]).await;
     for text in ["2014-08-22T00:50:32", "2014-08-22T02:50:32+02:00", "2014-08-21T23:50:32-01:00"] {
         s.finds(&format!("At eq datetime'{text}'"), &["r"]).await;

@@ -1,7 +1,7 @@
 //! `$filter`: missing properties, keys, logic, and what is refused.
 
-use super::setup::Setup;
-use crate::{edm::Value, filter::Filter};
+use crate::setup::Setup;
+use entable_core::{edm::Value, filter::Filter};
 
 /// Rows `a` with Age 30, `b` with Age 40 and `c` without.
 async fn ages(s: &Setup) {
@@ -141,7 +141,7 @@ pub async fn names_of_every_script(s: &Setup) {
 pub async fn times_at_full_precision(s: &Setup) {
     let times = ["1", "2", "3"].map(|n| format!("2014-08-22T00:50:32.123456{n}Z"));
     for time in &times {
-        let at: crate::edm::Ticks = time.parse().expect("a time");
+        let at: entable_core::edm::Ticks = time.parse().expect("a time");
         s.given("p", &time[26..27], &[("At", at.into())]).await;
     }
     s.finds(&format!("At eq datetime'{}'", times[1]), &["2"]).await;

@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use super::setup::{Setup, expected, properties, refused, row};
-use crate::{
+use crate::setup::{Setup, expected, properties, refused, row};
+use entable_core::{
     batch::Operation,
     edm::{EdmType, Ticks, Value},
 };

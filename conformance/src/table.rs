@@ -1,7 +1,7 @@
 //! Tables: names and life.
 
-use super::setup::{Setup, refused, row_keys};
-use crate::backend::NameRange;
+use crate::setup::{Setup, refused, row_keys};
+use entable_core::backend::NameRange;
 
 /// 3: a created table is listed by its name.
 pub async fn created_is_listed(s: &Setup) {

@@ -13,6 +13,7 @@ use crate::{
 /// A rule that the protocols for remote work and for queues in tables rely on. Programs keep every rule. A
 /// test build can disable one to show the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "tests name it"))]
 pub enum Guard {
     /// A transaction that records open work also changes its partition's fence row.
     FenceInTransaction,
@@ -106,7 +107,7 @@ pub enum Guard {
 /// Says which safety rules ([`Guard`]) the code follows. It follows all of them, unless a test has disabled one to show
 /// the damage.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ActiveGuards {
+pub(crate) struct ActiveGuards {
     #[cfg(feature = "conformance")]
     disabled: Option<Guard>,
 }
@@ -114,32 +115,32 @@ pub struct ActiveGuards {
 impl ActiveGuards {
     /// Returns guards with only `guard` disabled.
     #[cfg(feature = "conformance")]
-    pub const fn all_except(guard: Guard) -> Self {
+    pub(crate) const fn all_except(guard: Guard) -> Self {
         Self { disabled: Some(guard) }
     }
 
     /// Returns whether the code follows the rule `guard`. Always `true` in a program's build.
     #[cfg(not(feature = "conformance"))]
     #[allow(clippy::unused_self, reason = "a simulation disables guards of one client")]
-    pub const fn guard_holds(self, _: Guard) -> bool {
+    pub(crate) const fn guard_holds(self, _: Guard) -> bool {
         true
     }
 
     /// Returns whether the code follows the rule `guard`: `false` if the test has disabled it.
     #[cfg(feature = "conformance")]
-    pub fn guard_holds(self, guard: Guard) -> bool {
+    pub(crate) fn guard_holds(self, guard: Guard) -> bool {
         self.disabled != Some(guard)
     }
 
     /// Returns `value`, such as an operation of a transaction. Returns `None` if the simulation disables the
     /// guard; the caller then leaves the value out.
-    pub fn value_if_guarded<T>(self, guard: Guard, value: T) -> Option<T> {
+    pub(crate) fn value_if_guarded<T>(self, guard: Guard, value: T) -> Option<T> {
         self.guard_holds(guard).then_some(value)
     }
 
     /// Returns the condition that a row still has `etag`, or no condition where the simulation disables
     /// the guard.
-    pub fn condition_if_guarded(self, guard: Guard, etag: Option<ETag>) -> Condition {
+    pub(crate) fn condition_if_guarded(self, guard: Guard, etag: Option<ETag>) -> Condition {
         if self.guard_holds(guard) { Condition::for_etag(etag) } else { Condition::Any }
     }
 
@@ -149,7 +150,10 @@ impl ActiveGuards {
     /// # Errors
     ///
     /// Fails if the operation has keys that no row can have.
-    pub fn keep_remote_condition_if_guarded(self, operation: Operation) -> Result<Operation> {
+    pub(crate) fn keep_remote_condition_if_guarded(
+        self,
+        operation: Operation,
+    ) -> Result<Operation> {
         if self.guard_holds(Guard::DestinationVersion) {
             return Ok(operation);
         }
@@ -162,7 +166,7 @@ impl ActiveGuards {
     }
 
     /// Returns a row as it is, or without its ETag where the simulation disables the guard.
-    pub fn keep_etag_if_guarded(self, guard: Guard, row: Row) -> Row {
+    pub(crate) fn keep_etag_if_guarded(self, guard: Guard, row: Row) -> Row {
         if self.guard_holds(guard) { row } else { row.without_timestamp_and_etag() }
     }
 
@@ -171,7 +175,7 @@ impl ActiveGuards {
     /// # Errors
     ///
     /// Returns the error of the future that failed. The later future is then not awaited.
-    pub async fn await_in_guarded_order<A, B>(
+    pub(crate) async fn await_in_guarded_order<A, B>(
         self,
         guard: Guard,
         first: impl Future<Output = Result<A>>,

@@ -160,7 +160,7 @@ macro_rules! for_each_choice {
 
 #[cfg(test)]
 mod tests {
-    use crate::conformance::PROMISES;
+    use crate::PROMISES;
 
     #[test]
     fn every_promise_is_listed_once() {

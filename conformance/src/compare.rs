@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use super::setup::Setup;
-use crate::{
+use crate::setup::Setup;
+use entable_core::{
     edm::{Ticks, Value},
     filter::{Comparison, Filter},
 };

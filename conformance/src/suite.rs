@@ -58,13 +58,13 @@ async fn keeps(name: &str, differs: &[&str], promise: Trial) {
 /// ```
 /// # #[allow(unused)]
 /// # mod emulator_tests {
-/// use entable::backend::Memory;
+/// use entable_core::backend::Memory;
 ///
 /// fn emulator() -> Option<Memory> {
 ///     std::env::var_os("EMULATOR").map(|_| Memory::new())
 /// }
 ///
-/// entable::conformance_suite!(emulator, optional emulator(), differs: ["limit::key_too_long"]);
+/// entable_conformance::conformance_suite!(emulator, optional emulator(), differs: ["limit::key_too_long"]);
 /// # }
 /// ```
 #[macro_export]
@@ -96,9 +96,9 @@ macro_rules! promise_suite {
 
             const DIFFERS: &[&str] = &[$($differs),*];
 
-            async fn setup() -> Option<$crate::conformance::Setup> {
+            async fn setup() -> Option<$crate::Setup> {
                 match $backend {
-                    Some(backend) => Some($crate::conformance::Setup::new(backend).await),
+                    Some(backend) => Some($crate::Setup::new(backend).await),
                     None => None,
                 }
             }
@@ -106,7 +106,7 @@ macro_rules! promise_suite {
             #[test]
             fn differences_are_promises() {
                 for name in DIFFERS {
-                    assert!($crate::conformance::PROMISES.contains(name), "`{name}` is not a promise of the suite");
+                    assert!($crate::PROMISES.contains(name), "`{name}` is not a promise of the suite");
                 }
             }
 
@@ -123,12 +123,12 @@ macro_rules! promise_tests {
         $(mod $topic {
             $(#[test]
             fn $promise() {
-                $crate::conformance::try_promise(
+                $crate::try_promise(
                     concat!(stringify!($topic), "::", stringify!($promise)),
                     super::DIFFERS,
                     Box::pin(super::setup()),
                     |setup| Box::pin(async move {
-                        $crate::conformance::$topic::$promise(&setup).await;
+                        $crate::$topic::$promise(&setup).await;
                     }),
                 );
             })*
@@ -143,7 +143,7 @@ macro_rules! promise_trials {
     ($($topic:ident { $($promise:ident)* })*) => {
         &[$($((
             concat!(stringify!($topic), "::", stringify!($promise)),
-            |setup| Box::pin(async move { $crate::conformance::$topic::$promise(&setup).await }),
+            |setup| Box::pin(async move { $crate::$topic::$promise(&setup).await }),
         )),*),*]
     };
 }
