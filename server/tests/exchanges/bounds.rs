@@ -7,11 +7,11 @@ use tokio::time::timeout;
 
 use super::*;
 
-const BASE: &str = "/devstoreaccount1";
+pub(crate) const BASE: &str = "/devstoreaccount1";
 const MIB: usize = 1024 * 1024;
 
 /// Returns the head of a signed request with these headers.
-fn head(address: &str, method: &str, path: &str, headers: &str) -> String {
+pub(crate) fn head(address: &str, method: &str, path: &str, headers: &str) -> String {
     let date = entable::__wire::http_date_text(now());
     let key = AccountKey::emulator();
     let signature = entable::__wire::sign_text(&key, &format!("{date}\n/devstoreaccount1{path}"));

@@ -10,6 +10,7 @@
 
 mod access;
 mod bounds;
+mod faults;
 mod odd;
 
 use std::sync::Arc;
