@@ -24,6 +24,8 @@ mod sas;
 mod scripts;
 #[cfg(feature = "azure")]
 mod serve;
+#[cfg(all(feature = "azure", target_os = "linux"))]
+mod serve_faults;
 
 use std::{
     fs,

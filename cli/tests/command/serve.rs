@@ -10,16 +10,26 @@ use super::*;
 /// A key that is not the emulator's.
 const OWN_KEY: &str = "b3duIGtleSBvZiB0aGUgdGVzdHM=";
 
-/// A server that is told to stop, and waited for, when it is dropped.
-struct Served {
-    child: Child,
+/// A server that is killed when it is dropped.
+pub(crate) struct Served {
+    pub(crate) child: Child,
     /// The JSON that the server printed when it was ready.
-    said: Json,
+    pub(crate) said: Json,
 }
 
 impl Served {
-    fn start(place: &Place, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_entable"));
+    pub(crate) fn start(place: &Place, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let command = Command::new(env!("CARGO_BIN_EXE_entable"));
+        Self::start_with(command, place, arguments, variables)
+    }
+
+    /// Starts the server by a command that ends with the path of the program.
+    pub(crate) fn start_with(
+        mut command: Command,
+        place: &Place,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         command.current_dir(place.0.path()).args(["--json", "serve", "--listen", "127.0.0.1:0"]);
         for name in ["ENTABLE_SERVE_KEY", "ENTABLE_SERVE_KEY_FILE", "ENTABLE_SERVE_ACCOUNT"] {
             command.env_remove(name);
@@ -32,7 +42,7 @@ impl Served {
         Self { child, said }
     }
 
-    fn connection_string(&self) -> &str {
+    pub(crate) fn connection_string(&self) -> &str {
         self.said["connectionString"].as_str().unwrap()
     }
 
@@ -42,7 +52,7 @@ impl Served {
 
     /// Asks the server to end, and returns its exit code.
     #[cfg(unix)]
-    fn stop(mut self) -> i32 {
+    pub(crate) fn stop(mut self) -> i32 {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
         self.child.wait().unwrap().code().unwrap()
@@ -57,7 +67,7 @@ impl Drop for Served {
     }
 }
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 
