@@ -11,6 +11,8 @@ use crate::{
 
 /// The most bytes of properties.
 const BYTES: usize = 64 * 1024;
+/// The most days that data of a section may be kept.
+const DAYS: u16 = 365;
 /// The properties of a new service, by section.
 const SECTIONS: [(&str, &str); 4] = [
     (
@@ -37,7 +39,8 @@ pub(crate) async fn answer(
         "PUT" => {
             let text = std::str::from_utf8(&request.body).map_err(|_| Failure::malformed_xml())?;
             let is_whole = text.contains("<StorageServiceProperties");
-            if !is_whole || text.len() > BYTES || !has_closed_sections(text) {
+            let is_valid = has_closed_sections(text) && has_valid_days(text);
+            if !is_whole || text.len() > BYTES || !is_valid {
                 return Err(Failure::malformed_xml());
             }
             if text.contains("<CorsRule>") {
@@ -73,6 +76,14 @@ fn has_closed_sections(text: &str) -> bool {
         let (opened, closed) =
             (count(text, format!("<{name}>")), count(text, format!("</{name}>")));
         opened == closed && opened <= 1
+    })
+}
+
+/// Returns whether every retention lasts 1 to 365 days, as the service demands also where nothing is kept.
+fn has_valid_days(text: &str) -> bool {
+    text.split("<Days>").skip(1).all(|rest| {
+        let days = rest.split_once("</Days>").and_then(|(days, _)| days.parse().ok());
+        days.is_some_and(|days| (1..=DAYS).contains(&days))
     })
 }
 

@@ -517,10 +517,24 @@ async fn properties_are_kept_by_section_and_stats_are_of_the_secondary() {
     for (body, expected) in [("", "400 InvalidXmlDocument"), (cors, "501 NotImplemented")] {
         assert_answer(&signed(&address, "PUT", root, service, body).await, expected, body);
     }
+    let kept = |days: &str| {
+        format!(
+            "<StorageServiceProperties><MinuteMetrics><RetentionPolicy><Enabled>true</Enabled>{days}\
+             </RetentionPolicy></MinuteMetrics></StorageServiceProperties>"
+        )
+    };
+    for days in
+        ["<Days>366</Days>", "<Days>0</Days>", "<Days></Days>", "<Days>7", "<Days>-1</Days>"]
+    {
+        let refused = signed(&address, "PUT", root, service, &kept(days)).await;
+        assert_answer(&refused, "400 InvalidXmlDocument", days);
+    }
     assert_eq!(
         signed(&address, "GET", root, service, "").await.split_once("<Cors>").unwrap().1,
         second.split_once("<Cors>").unwrap().1
     );
+    let year = signed(&address, "PUT", root, service, &kept("<Days>365</Days>")).await;
+    assert_answer(&year, "202", "a year");
     let stats = "restype=service&comp=stats";
     let secondary = "/devstoreaccount1-secondary/";
     let found = signed(&address, "GET", secondary, stats, "").await;
