@@ -19,6 +19,9 @@ use crate::{
 /// How many bytes of memory a byte of a row takes in an answer: the row and its JSON.
 const BYTES_PER_BYTE: usize = 4;
 
+/// The preference for an answer without the inserted entity.
+const NO_CONTENT: &str = "return-no-content";
+
 /// Returns the `$top` of a query.
 pub(crate) fn top_of(request: &Request) -> Result<Option<u32>, Failure> {
     let Some(top) = request.option("$top") else { return Ok(None) };
@@ -140,6 +143,10 @@ fn read_operation(request: &Request, resource: &Resource) -> Result<(String, Ope
     match (request.verb()?, resource) {
         ("POST", Resource::Entities(table)) => {
             let row = read_entity_body(&request.body, None)?;
+            if preference_of(request) != Some(NO_CONTENT) {
+                // An insert whose answer cannot be written must not happen.
+                request.metadata()?;
+            }
             Ok((table.clone(), Operation::insert(row)))
         }
         (verb, Resource::Entity { table, partition_key, row_key }) => {
@@ -226,7 +233,7 @@ pub(crate) fn answer_to(
         Some(preferred) => answer.with("Preference-Applied", preferred.to_owned()),
         None => answer,
     };
-    if preferred == Some("return-no-content") {
+    if preferred == Some(NO_CONTENT) {
         let answer = Answer::of_status(204).with("DataServiceId", location.clone());
         return Ok(applied(tagged(answer.with("Location", location))));
     }

@@ -28,5 +28,9 @@ mod stalled;
 mod listen;
 mod builder;
 
+// Parsers for the fuzz targets.
+#[doc(hidden)]
+pub mod __fuzz;
+
 pub use builder::ServerBuilder;
 pub use listen::Server;

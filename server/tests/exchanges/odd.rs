@@ -185,3 +185,26 @@ async fn tables_are_listed_by_filter_and_number_and_asked_for_one_by_one() {
     let missing = get("Tables('Delta')").await;
     assert!(missing.starts_with("HTTP/1.1 404 ") && missing.contains("ResourceNotFound"));
 }
+
+#[tokio::test]
+async fn an_insert_whose_answer_has_no_known_form_does_not_happen() {
+    let (address, _stop) = start_with_table().await;
+    let atom = "Accept: application/atom+xml\r\n";
+    let body = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+    let staff = format!("{BASE}/Staff");
+    let refused = send(&address, "POST", &staff, atom, body).await;
+    assert!(refused.starts_with("HTTP/1.1 415 "), "{refused}");
+    let operation = format!(
+        "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\n\
+         POST {staff} HTTP/1.1\r\n{atom}\r\n{body}\r\n--c--\r\n--b--\r\n"
+    );
+    let mixed = "Content-Type: multipart/mixed; boundary=b\r\n";
+    let refused = send(&address, "POST", &format!("{BASE}/$batch"), mixed, &operation).await;
+    assert!(refused.contains("\r\nHTTP/1.1 415 "), "{refused}");
+    let rows = send(&address, "GET", &format!("{BASE}/Staff()"), JSON, "").await;
+    assert!(rows.ends_with("\"value\":[]}"), "{rows}");
+    // Without content there is nothing to write.
+    let silent = format!("{atom}Prefer: return-no-content\r\n");
+    let made = send(&address, "POST", &staff, &silent, body).await;
+    assert!(made.starts_with("HTTP/1.1 204 "), "{made}");
+}
