@@ -35,7 +35,7 @@ fn mailer(client: &Client, refuses: &Arc<AtomicBool>) -> Worker {
         .worker()
         .interval(Duration::from_millis(50))
         // After the signal: nothing new is taken, handlers have 20 s, and leases are given back.
-        .stop_within(Duration::from_secs(20))
+        .stop_timeout(Duration::from_secs(20))
         .on_error(|error| eprintln!("the worker tries again: {error}"))
         .on(move |_, welcome: Welcome| {
             let refuses = refuses.load(Ordering::SeqCst);

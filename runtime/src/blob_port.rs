@@ -6,7 +6,7 @@ use std::fmt;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use crate::{error::Result, seal::ContentKey};
+use crate::{error::Result, seal::BlobContentKey};
 
 /// A store for blobs, as commits and lists use it.
 pub(crate) trait BlobStore: fmt::Debug + Send + Sync {
@@ -20,7 +20,7 @@ pub(crate) trait BlobStore: fmt::Debug + Send + Sync {
         &'b self,
         name: &'b str,
         content: NewContent<'b>,
-        key: Option<&'b ContentKey>,
+        key: Option<&'b BlobContentKey>,
     ) -> BoxFuture<'b, Result<Option<StoredHash>>>;
 
     /// Deletes a blob that no row points to. A blob that is gone already counts as success.

@@ -91,7 +91,7 @@ fn keys(shredded: Option<&str>) -> Keyring {
             keys = keys.blind_token_key(&scope, 1, &root(100 + at));
         }
     }
-    keys.build().unwrap().with_scopes(scope_of).with_blind_token_scopes()
+    keys.build().unwrap().with_scopes(scope_of).with_blind_token_key_per_scope()
 }
 
 async fn people(keys: impl KeyProvider) -> Table<Person> {
@@ -515,7 +515,7 @@ async fn only_keys_that_are_gone_for_good_hide_rows() {
         ) -> KeyFuture<'a, Arc<BlindTokenKey>> {
             down()
         }
-        fn has_blind_token_scopes(&self) -> bool {
+        fn has_blind_token_key_per_scope(&self) -> bool {
             true
         }
         fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
@@ -533,7 +533,7 @@ async fn only_keys_that_are_gone_for_good_hide_rows() {
 
     let default = KeyScope::default_scope();
     let keys = Keyring::builder().primary(&default, &root(1)).build().unwrap();
-    let without = again(&people, keys.with_scopes(scope_of).with_blind_token_scopes());
+    let without = again(&people, keys.with_scopes(scope_of).with_blind_token_key_per_scope());
     let by_email = || Person::by_email().email("1@t-a");
     assert!(without.get(by_email()).await.unwrap_err().is_key_unavailable());
     assert!(without.query(by_email()).collect().await.unwrap_err().is_key_unavailable());
@@ -563,9 +563,9 @@ async fn a_scope_gets_a_blind_token_key_of_its_own_as_by_any_change_of_key() {
     people.insert(&person("t-a", 1)).await.unwrap();
     settle(&people).await;
     // Switched on, every token is as it was.
-    let on = again(&people, shared(1).with_blind_token_scopes());
+    let on = again(&people, shared(1).with_blind_token_key_per_scope());
     assert!(on.check().await.unwrap().is_clean());
-    let own = again(&people, shared(2).with_blind_token_scopes());
+    let own = again(&people, shared(2).with_blind_token_key_per_scope());
     let report = own.check().await.unwrap();
     assert!(!report.is_clean());
     report.repair().await.unwrap();
@@ -613,7 +613,7 @@ impl KeyProvider for Counting {
         self.keys.fetch_blind_token_key(scope, v)
     }
 
-    fn has_blind_token_scopes(&self) -> bool {
+    fn has_blind_token_key_per_scope(&self) -> bool {
         self.scoped
     }
 

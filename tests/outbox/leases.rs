@@ -212,7 +212,7 @@ async fn the_lease_of_a_queues_message_is_renewed_too() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_stops_takes_nothing_new_and_lets_handlers_end() {
     let world = World::with_messages(20).await;
-    let worker = world.worker(0, seconds(8)).stop_within(seconds(30));
+    let worker = world.worker(0, seconds(8)).stop_timeout(seconds(30));
     let began = Instant::now();
     worker.run(sleep(seconds(2))).await;
     assert_eq!(began.elapsed().as_secs(), 8);
@@ -229,7 +229,7 @@ async fn a_worker_that_stops_gives_back_what_does_not_end() {
     let world = World::with_messages(3).await;
     let queue = world.clients[0].queue("slow");
     queue.send(&Slow { id: 9 }).await.unwrap();
-    let worker = world.worker(0, seconds(8)).queue(&queue).stop_within(seconds(3));
+    let worker = world.worker(0, seconds(8)).queue(&queue).stop_timeout(seconds(3));
     let began = Instant::now();
     worker.run(sleep(seconds(2))).await;
     assert_eq!(began.elapsed().as_secs(), 5);
@@ -258,7 +258,7 @@ async fn times_may_be_as_long_as_a_duration_can_be() {
     let endless = world.worker(0, seconds(60)).handler_time(Duration::MAX);
     assert_eq!(endless.drain().await.unwrap().applied, 2);
     let world = World::with_messages(1).await;
-    let endless = world.worker(0, seconds(60)).stop_within(Duration::MAX);
+    let endless = world.worker(0, seconds(60)).stop_timeout(Duration::MAX);
     let endless = endless.handler_time(Duration::MAX).interval(Duration::MAX);
     // The stop begins while the handler runs, which has all of the time.
     endless.run(sleep(seconds(30))).await;

@@ -122,7 +122,7 @@ async fn a_lease_is_renewed() {
 async fn a_lease_is_given_back() {
     let office = Office::with_call().await;
     let stopped = office.worker(&office.client, seconds(10), seconds(8));
-    stopped.stop_within(seconds(3)).run(sleep(seconds(2))).await;
+    stopped.stop_timeout(seconds(3)).run(sleep(seconds(2))).await;
     let other = office.worker(&office.other, seconds(10), Duration::ZERO);
     let applied = other.drain().await.unwrap().applied;
     assert_eq!(applied, 1, "the message is still leased");
@@ -253,7 +253,7 @@ async fn a_message_that_is_given_back_was_not_tried() {
     let queue = stopping.queue("calls");
     queue.send(&Call { id: 1 }).await.unwrap();
     let worker = office.worker(&stopping, seconds(10), seconds(8)).queue(&queue);
-    worker.stop_within(seconds(3)).run(sleep(seconds(2))).await;
+    worker.stop_timeout(seconds(3)).run(sleep(seconds(2))).await;
     // The other client knows the store's time to the second.
     sleep(seconds(1)).await;
     let worker = office.worker(&other, seconds(10), Duration::ZERO).queue(&other.queue("calls"));

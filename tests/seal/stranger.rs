@@ -220,7 +220,7 @@ async fn a_stranger_finds_the_tokens_of_scopes_by_the_page_alone() {
         keys = keys.primary(&scope, &root(data)).blind_token_key(&scope, 2, &root(index));
         scopes.insert(name, json!({ "root": hex(&[data; 32]), "index": hex(&[index; 32]) }));
     }
-    let keys = keys.build().unwrap().with_scopes(scope_of).with_blind_token_scopes();
+    let keys = keys.build().unwrap().with_scopes(scope_of).with_blind_token_key_per_scope();
     let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
     let guests = client.table::<Guest>();
     guests.create().await.unwrap();

@@ -242,7 +242,8 @@ async fn a_vault_that_refuses_destroys_nothing() {
     put(&vault, "entable-t7", &text);
     let begin = entable::Ticks::new(630_000_000_000_000_000).unwrap();
     let clock = Arc::new(entable::SteppedClock::new(begin));
-    let keys = keys.scopes(KeyScope::named).with_blind_token_scopes().with_clock(clock.clone());
+    let keys =
+        keys.scopes(KeyScope::named).with_blind_token_key_per_scope().with_clock(clock.clone());
     let client = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
     client.create_table("Staff").await.unwrap();
     let people = client.table::<Person>();
@@ -281,7 +282,7 @@ fn slow_vault() -> (Arc<Vault>, VaultKeys) {
             KeyScope::default_scope()
         }
     });
-    (vault, keys.with_blind_token_scopes())
+    (vault, keys.with_blind_token_key_per_scope())
 }
 
 async fn within_an_hour<T>(work: impl Future<Output = T>) -> T {

@@ -43,8 +43,8 @@ impl FamilyPathBuilder<'_> {
             return None;
         }
         Some(match (self.missing_step(given), self.is_path(given)) {
-            (Some(step), true) => quote! { _rt::EndsAfter<__step::#step> },
-            (Some(step), false) => quote! { _rt::BeginsWith<__step::#step> },
+            (Some(step), true) => quote! { _rt::HasPointStep<__step::#step> },
+            (Some(step), false) => quote! { _rt::HasPathStep<__step::#step> },
             // After a window of times, a path leads to many rows whatever is added.
             (None, _) => quote! { _rt::LeadsToOneRow },
         })

@@ -384,8 +384,8 @@ impl<'m> FamilyPathBuilder<'m> {
         self.next_field(given).map(|field| &*field.name)
     }
 
-    /// Returns whether the path begins with the time that determines its dated table. This is a step of its own only if
-    /// the keys do not contain that time.
+    /// Returns whether the next step of the path is the time that chooses its dated table. This is the first step of a
+    /// path whose keys do not contain that time.
     pub(super) fn begins_with_time(&self, given: &GivenFlags) -> bool {
         self.begins_with_table(given) && !self.keys_hold_time()
     }

@@ -13,7 +13,8 @@ fn slots_name(properties: &Properties) -> Ident {
     format_ident!("__{}Slots", crate::names::ident_text(&properties.ident))
 }
 
-/// Returns the type with a slot for each field, which is filled while a row is read.
+/// Returns the struct with an empty slot for each stored field, and its `Default` impl. The slots are filled while a
+/// row is read. Skipped fields have none.
 pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
     let name = slots_name(properties);
     let mut declared = Vec::new();

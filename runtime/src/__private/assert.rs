@@ -26,7 +26,7 @@ pub const fn assert_property_count(
     markers: usize,
     message: &'static str,
 ) {
-    if ColumnSchema::property_count(columns) + markers > PROPERTIES {
+    if ColumnSchema::max_property_count(columns) + markers > PROPERTIES {
         panic!("{}", message);
     }
 }
@@ -40,7 +40,7 @@ pub const fn assert_wide_part_properties(
     part: usize,
     message: &'static str,
 ) {
-    if ColumnSchema::property_count_in_part(columns, part) + 2 > PROPERTIES {
+    if ColumnSchema::max_property_count_in_part(columns, part) + 2 > PROPERTIES {
         panic!("{}", message);
     }
 }

@@ -58,7 +58,7 @@ pub use crate::{
         encode_rows::{EncodeRows, finish_owner_key_writers},
         has_property,
         home::dated_home_table,
-        into_point::{BeginsWith, EndsAfter, LeadsToOneRow, NotOneRow, PathInCompilerMessage},
+        into_point::{HasPathStep, HasPointStep, LeadsToOneRow, NotOneRow, PathInCompilerMessage},
         names::assert_flattened,
         path::{PartitionPathBuilder, PeriodOrExact},
         projection::ProjectedColumn,

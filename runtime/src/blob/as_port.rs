@@ -14,7 +14,7 @@ use crate::{
         BlobStore, BlobVersion, ContentSource, LengthAndHash, NewContent, StoredHash, TextBlob,
     },
     error::{Error, ErrorKind, Result},
-    seal::ContentKey,
+    seal::BlobContentKey,
 };
 
 impl BlobStore for Blobs {
@@ -22,7 +22,7 @@ impl BlobStore for Blobs {
         &'b self,
         name: &'b str,
         content: NewContent<'b>,
-        key: Option<&'b ContentKey>,
+        key: Option<&'b BlobContentKey>,
     ) -> BoxFuture<'b, Result<Option<StoredHash>>> {
         Box::pin(async move {
             let plain = content.plain;

@@ -192,8 +192,9 @@ impl Blobs {
         }
     }
 
-    /// Reads a whole blob, or returns `None` if it does not exist.
-    pub(crate) async fn read_stored_blob(&self, name: &str) -> Result<Option<Bytes>> {
+    /// Reads all bytes of a blob as they are stored: encrypted content stays encrypted, and length and hash are not
+    /// checked. Returns `None` if the blob does not exist.
+    pub(crate) async fn read_whole_blob(&self, name: &str) -> Result<Option<Bytes>> {
         let Some(answer) = found_or_none(self.store.get(&blob_path(name)?).await)? else {
             return Ok(None);
         };

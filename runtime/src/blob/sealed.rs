@@ -21,7 +21,7 @@ use crate::{
     blob_port::LengthAndHash,
     error::{Error, ErrorKind, Result},
     limits::{saturating_u64, saturating_usize},
-    seal::{ContentCipher, ContentKey},
+    seal::{BlobContentCipher, BlobContentKey},
 };
 
 /// Number of the content's bytes in a chunk; the last chunk may have fewer.
@@ -61,7 +61,7 @@ fn chunk_len(len: u64, index: u64) -> usize {
 }
 
 /// Seals a whole content. Returns the bytes to store and their hash.
-pub(crate) fn seal_and_hash_bytes(key: &ContentKey, content: &Bytes) -> (PutPayload, [u8; 32]) {
+pub(crate) fn seal_and_hash_bytes(key: &BlobContentKey, content: &Bytes) -> (PutPayload, [u8; 32]) {
     let len = length(content);
     let mut sealed = vec![0; byte_count(sealed_len(len))];
     // An empty content is sealed as one empty chunk.
@@ -76,7 +76,7 @@ pub(crate) fn seal_and_hash_bytes(key: &ContentKey, content: &Bytes) -> (PutPayl
 /// authentication tags. `first` is the index of the first chunk. `last` is the index of the content's last chunk,
 /// or `None` if that chunk comes later.
 fn seal_chunks<'c>(
-    cipher: &ContentCipher,
+    cipher: &BlobContentCipher,
     first: u64,
     last: Option<u64>,
     chunks: impl Iterator<Item = &'c [u8]>,
@@ -97,7 +97,7 @@ fn seal_chunks<'c>(
 /// Within a runtime, pieces are sealed on other threads, two at a time, while the caller hashes and writes the
 /// sealed pieces before them. A content of one piece is sealed on the thread that polls the stream.
 pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
-    key: &ContentKey,
+    key: &BlobContentKey,
     content: S,
     expected: Option<LengthAndHash>,
 ) -> impl Stream<Item = Result<Bytes>> + use<S> {
@@ -114,7 +114,7 @@ pub(crate) fn seal_stream<S: Stream<Item = Result<Bytes>>>(
 /// A content that is being sealed.
 struct ContentSealer<S> {
     source: Pieces<S>,
-    cipher: Arc<ContentCipher>,
+    cipher: Arc<BlobContentCipher>,
     buffers: Buffers,
     /// The index of the next chunk, or `None` after the last one.
     next: Option<u64>,
@@ -217,7 +217,7 @@ impl Drop for LentBuffer {
 /// # Errors
 ///
 /// `is_corrupt` if these are not the bytes that were stored.
-pub(crate) fn open_bytes(key: &ContentKey, len: u64, sealed: &Bytes) -> Result<Bytes> {
+pub(crate) fn open_bytes(key: &BlobContentKey, len: u64, sealed: &Bytes) -> Result<Bytes> {
     if length(sealed) != sealed_len(len) {
         return Err(wrong_length(sealed_len(len), length(sealed)));
     }
@@ -228,7 +228,7 @@ pub(crate) fn open_bytes(key: &ContentKey, len: u64, sealed: &Bytes) -> Result<B
 /// `is_corrupt` error if a chunk was not sealed for its position, or if the stored bytes do not end with the
 /// content's last chunk.
 pub(crate) fn open_stream(
-    key: &ContentKey,
+    key: &BlobContentKey,
     len: u64,
     sealed: BoxStream<'static, Result<Bytes>>,
 ) -> BoxStream<'static, Result<Bytes>> {
@@ -243,7 +243,7 @@ pub(crate) fn open_stream(
 /// A content that is being opened.
 struct ContentOpener {
     source: Pieces<BoxStream<'static, Result<Bytes>>>,
-    cipher: ContentCipher,
+    cipher: BlobContentCipher,
     len: u64,
     index: u64,
 }
@@ -296,7 +296,7 @@ impl ChunkRange {
     /// # Errors
     ///
     /// `is_corrupt` if `sealed` does not have the bytes that were stored.
-    pub(crate) fn open_chunks(&self, key: &ContentKey, sealed: &Bytes) -> Result<Bytes> {
+    pub(crate) fn open_chunks(&self, key: &BlobContentKey, sealed: &Bytes) -> Result<Bytes> {
         let expected = self.sealed.end - self.sealed.start;
         if length(sealed) != expected {
             return Err(wrong_length(expected, length(sealed)));
@@ -308,7 +308,7 @@ impl ChunkRange {
 
 /// Opens the consecutive chunks in `sealed`. The first has the index `first`, and the content has `len` bytes.
 /// Fails with `is_corrupt` for a chunk that was not sealed for its position.
-fn open_chunks(key: &ContentKey, len: u64, first: u64, sealed: &[u8]) -> Result<Vec<u8>> {
+fn open_chunks(key: &BlobContentKey, len: u64, first: u64, sealed: &[u8]) -> Result<Vec<u8>> {
     let (cipher, count) = (key.cipher(), chunk_count(len));
     let mut content = Vec::with_capacity(sealed.len());
     for (chunk, index) in sealed.chunks(byte_count(SEALED_BYTES)).zip(first..) {
@@ -393,10 +393,10 @@ mod tests {
         CHUNK_BYTES, ChunkRange, LengthAndHash, SEALED_BYTES, content_len, open_bytes, open_stream,
         seal_and_hash_bytes, seal_stream, sealed_len,
     };
-    use crate::{error::Result, seal::ContentKey};
+    use crate::{error::Result, seal::BlobContentKey};
 
-    fn key() -> ContentKey {
-        ContentKey::from_stored(&[1; 33]).unwrap()
+    fn key() -> BlobContentKey {
+        BlobContentKey::from_stored(&[1; 33]).unwrap()
     }
 
     fn content(len: usize) -> Bytes {
@@ -508,7 +508,7 @@ mod tests {
         let longer = Bytes::from([&whole[..], at(3)].concat());
         refused("an extension with the length", content_len(longer.len() as u64), &longer);
         let (other, _) = seal_and_hash_bytes(
-            &ContentKey::from_stored(&[&[1][..], &[2; 32]].concat()).unwrap(),
+            &BlobContentKey::from_stored(&[&[1][..], &[2; 32]].concat()).unwrap(),
             &content(100),
         );
         let other: Vec<u8> = other.iter().flatten().copied().collect();

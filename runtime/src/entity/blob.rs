@@ -18,7 +18,7 @@ use crate::{
     error::Result,
     limits::saturating_u64,
     row::Row,
-    seal::{ContentKey, is_envelope},
+    seal::{BlobContentKey, is_envelope},
 };
 
 /// The value of a field with `#[table(blob)]`: bytes before they are uploaded, and the name of the blob that
@@ -40,7 +40,7 @@ pub struct Blob {
     hash: [u8; 32],
     content_type: String,
     /// The key of the stored bytes, if they are encrypted.
-    key: Option<ContentKey>,
+    key: Option<BlobContentKey>,
 }
 
 #[derive(Clone)]
@@ -107,7 +107,7 @@ impl Blob {
         upload: UploadedBlob,
         len: u64,
         hash: [u8; 32],
-        key: Option<ContentKey>,
+        key: Option<BlobContentKey>,
     ) -> Self {
         let content = Content::Uploaded(Arc::new(upload));
         Self { content, len, hash, content_type: String::new(), key }
@@ -120,7 +120,7 @@ impl Blob {
     }
 
     /// Sets the key that encrypts the stored bytes, or `None` for an unencrypted blob.
-    pub(super) fn with_key(self, key: Option<ContentKey>) -> Self {
+    pub(super) fn with_key(self, key: Option<BlobContentKey>) -> Self {
         Self { key, ..self }
     }
 
@@ -217,7 +217,7 @@ impl Blob {
     }
 
     /// Returns the key of the stored bytes, if they are encrypted.
-    pub(crate) fn content_key(&self) -> Option<&ContentKey> {
+    pub(crate) fn content_key(&self) -> Option<&BlobContentKey> {
         self.key.as_ref()
     }
 
@@ -228,7 +228,7 @@ impl Blob {
 
     /// Returns the value with its bytes stored encrypted under `key`. `hash` is the hash of the encrypted bytes.
     /// Length and bytes remain the plain ones.
-    pub(crate) fn as_stored_encrypted(&self, key: ContentKey, hash: [u8; 32]) -> Self {
+    pub(crate) fn as_stored_encrypted(&self, key: BlobContentKey, hash: [u8; 32]) -> Self {
         Self { key: Some(key), hash, ..self.clone() }
     }
 }

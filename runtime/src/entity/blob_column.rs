@@ -14,7 +14,7 @@ use crate::{
     key::RowFamily,
     limits::saturating_i64,
     row::Row,
-    seal::ContentKey,
+    seal::BlobContentKey,
 };
 
 /// The column of a field with `#[table(blob)]`. Filters cannot compare it.
@@ -165,7 +165,7 @@ pub fn read_blob_properties<F, const N: usize>(
     let key = match (names.key, found_key) {
         (None, _) | (_, None) => None,
         (Some(name), Some(ValueRef::Binary(key))) => {
-            let key = ContentKey::from_stored(key);
+            let key = BlobContentKey::from_stored(key);
             Some(key.map_err(|invalid| invalid.into_read_error(name))?)
         }
         (Some(name), other) => return Err(wrong(name, EdmType::Binary, other)),

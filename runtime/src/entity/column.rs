@@ -144,7 +144,7 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Row(read))
     }
 
-    /// Creates a column that is read with [`Property::from_stored`](crate::Property::from_stored).
+    /// Creates a column that `read` decodes from the stored value.
     #[doc(hidden)]
     pub const fn for_stored_property(
         name: &'static str,
@@ -153,8 +153,8 @@ impl<E, F, K> Column<E, F, K> {
         Self::new(name, ReadProperty::Stored(read))
     }
 
-    /// Creates a column that is read with [`Property::from_stored`](crate::Property::from_stored). Errors do
-    /// not show its values, because the field is encrypted, or hashed in a key.
+    /// Creates a column that `read` decodes from the stored value. Errors do not show the value, because the field is
+    /// encrypted, or is in a key as a blind token.
     #[doc(hidden)]
     pub const fn secret(
         name: &'static str,

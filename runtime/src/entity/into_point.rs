@@ -100,25 +100,28 @@ pub trait NotOneRow<T> {
 #[derive(Debug)]
 pub enum PathInCompilerMessage {}
 
-/// A bound that no type meets, of a path that lacks the value of a method `F` to lead to one row.
+/// A bound that no type meets. A path that still needs the value of its method `F` to lead to one row requires it, so
+/// that the compiler names `F`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the path ends before `{F}`: add the method for it",
     label = "`{F}` is missing",
     note = "one row needs a value for each part of its keys; to read all rows of the path, use `query(..)`"
 )]
-pub trait EndsAfter<F> {}
+pub trait HasPointStep<F> {}
 
-/// A bound that no type meets, of a path that lacks the value of a method `F` to address anything.
+/// A bound that no type meets. A path that still needs the value of its method `F` to address any rows requires it, so
+/// that the compiler names `F`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the path ends before `{F}`: add the method for it",
     label = "`{F}` is missing",
     note = "a path needs every part of the PartitionKey, and for a dated table its time first; to read the whole table, use `scan()`"
 )]
-pub trait BeginsWith<F> {}
+pub trait HasPathStep<F> {}
 
-/// A bound that no type meets, of paths to many rows where one row is needed.
+/// A bound that no type meets. A path to many rows requires it where a path to one row is needed, so that the compiler
+/// says so.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "expected a path to one row, found a path to many",

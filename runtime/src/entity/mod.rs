@@ -93,6 +93,6 @@ pub use untyped_path::UntypedPath;
 pub use version::UpgradeFrom;
 pub(crate) use version::{read_any_version, read_other_version};
 pub use view::{
-    FieldNamed, FullCopy, FullRow, FullView, HoldsField, ListRows, ListView, PartialCopy,
-    PrimaryRow, ProjectionHeldBy, ReadableAs, View, WritableView,
+    FieldNamed, FullCopy, FullRow, FullView, HoldsField, HoldsProjection, ListRows, ListView,
+    PartialCopy, PrimaryRow, ProjectionHeldBy, View, WritableView,
 };

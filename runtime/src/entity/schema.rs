@@ -194,12 +194,12 @@ impl ColumnSchema {
     }
 
     /// Returns the maximum number of properties for the columns in part number `part` of a wide entity.
-    pub const fn property_count_in_part(columns: &[Self], part: usize) -> usize {
+    pub const fn max_property_count_in_part(columns: &[Self], part: usize) -> usize {
         let mut rest = columns;
         let mut count = 0;
         while let [first, after @ ..] = rest {
             if first.part_number() == part {
-                count += Self::property_count(std::slice::from_ref(first));
+                count += Self::max_property_count(std::slice::from_ref(first));
             }
             rest = after;
         }
@@ -211,14 +211,14 @@ impl ColumnSchema {
     }
 
     /// Returns the maximum number of properties for the columns in a row.
-    pub const fn property_count(columns: &[Self]) -> usize {
+    pub const fn max_property_count(columns: &[Self]) -> usize {
         let mut rest = columns;
         let mut count = 0;
         while let [first, after @ ..] = rest {
             count += if first.nested.is_empty() {
                 first.stored as usize + first.has_companion() as usize
             } else {
-                Self::property_count(first.nested)
+                Self::max_property_count(first.nested)
             };
             rest = after;
         }

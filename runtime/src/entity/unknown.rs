@@ -49,13 +49,13 @@ impl UnknownProperties {
     }
 
     /// Returns the primary row with the undeclared properties added.
-    pub(crate) fn added_to_primary(&self, row: Row) -> Result<Row> {
+    pub(crate) fn add_to_primary(&self, row: Row) -> Result<Row> {
         if self.is_empty() { Ok(row) } else { self.add_to_row(&row, false) }
     }
 
     /// Adds the undeclared properties to every full copy among an entity's rows and returns the rows. Does not add
     /// them to copies with only some properties.
-    pub(crate) fn added_to_copies(&self, mut rows: EntityRows) -> Result<EntityRows> {
+    pub(crate) fn add_to_copies(&self, mut rows: EntityRows) -> Result<EntityRows> {
         if self.is_empty() {
             return Ok(rows);
         }

@@ -1,5 +1,5 @@
-//! Finds the copies, list entries and blobs of an entity from a primary that does not decode. Derives each key from
-//! single properties, because a field that is in no key may be damaged.
+//! Finds the copies, list entries and blobs of an entity whose primary cannot be decoded. Derives each key from single
+//! properties, because a field that is in no key may be damaged.
 
 use super::{
     Blob, BlobFieldValue, CopyRow, EntityRows, ListEntry, RemoteListKeys, RowVersion, Schema,
@@ -13,15 +13,17 @@ use crate::{
 };
 
 impl Schema {
-    /// Returns the rows of an entity whose primary does not decode. The rows only have keys, which may contain
-    /// placeholders for blind tokens. Omits rows whose keys need a damaged property; a check finds these. Returns
-    /// `None` if the row is not a primary of a version that this program knows.
+    /// Returns the rows of an entity whose primary cannot be decoded, for example because a property has the wrong
+    /// type. The primary is returned as it is, blobs only have their names, and copies and list entries only have their
+    /// keys. The keys may contain placeholders for blind tokens. Omits copies and entries whose keys need the damaged
+    /// property; a check finds them. Returns `None` if the row is not a primary of a version that this program knows.
     ///
-    /// For an index with a condition, a returned copy may not exist.
+    /// A copy or entry of an index with a condition may not exist.
     ///
     /// # Errors
     ///
-    /// Fails with `is_corrupt` for a damaged row.
+    /// Fails with `is_corrupt` if the row's bytes are damaged, and with `is_decode` if the discriminator is not a
+    /// String.
     pub(crate) fn rows_of_unreadable(&'static self, primary: &Row) -> Result<Option<EntityRows>> {
         let Some(RowVersion::Known(writer)) = self.version_of_primary(primary)? else {
             return Ok(None);

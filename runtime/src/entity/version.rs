@@ -157,7 +157,7 @@ fn rows_stored_for<E: TableEntity>(row: &Row, family: &'static RowFamily) -> Res
         FamilyKind::Primary => {
             // Full copies also contain the stored primary's properties that no field declares.
             let unknown = E::SCHEMA.unknown_properties_of(row)?;
-            unknown.added_to_copies(entity.rows_with(row.clone())?)
+            unknown.add_to_copies(entity.rows_with(row.clone())?)
         }
         // A copy has other keys than its primary, so the primary is built from the entity.
         FamilyKind::Copy | FamilyKind::List => entity.rows(),

@@ -117,13 +117,13 @@ pub struct FieldNamed<
 )]
 pub trait ProjectionHeldBy<M> {}
 
-/// A kind of rows that projection `P` can be read from.
+/// A kind of rows that hold every field of projection `P`, which can therefore be read from them.
 #[diagnostic::on_unimplemented(
     message = "`{P}` cannot be read through this path",
     note = "a partial copy lacks some fields, and a list stores only the keys of entities"
 )]
-pub trait ReadableAs<P>: View {}
+pub trait HoldsProjection<P>: View {}
 
-impl<P> ReadableAs<P> for PrimaryRow {}
-impl<P> ReadableAs<P> for FullCopy {}
-impl<P: ProjectionHeldBy<M>, M: 'static> ReadableAs<P> for PartialCopy<M> {}
+impl<P> HoldsProjection<P> for PrimaryRow {}
+impl<P> HoldsProjection<P> for FullCopy {}
+impl<P: ProjectionHeldBy<M>, M: 'static> HoldsProjection<P> for PartialCopy<M> {}

@@ -82,7 +82,7 @@ fn report_added_property(
     // Rows without any property of a flattened `Option` are read, but not those with some of them.
     let is_in_new_struct = is.within.as_ref().is_some_and(|prefix| {
         let mut of_struct = versions.new.properties.iter().filter(|one| one.is_within(prefix));
-        !of_struct.any(|one| versions.old.stores(&one.name))
+        !of_struct.any(|one| versions.old.stores_property(&one.name))
     });
     if !is.may_be_absent() && !is_in_new_struct {
         let how = "rows without it cannot be read: give the field `#[table(default)]` or make it an \

@@ -117,7 +117,7 @@ pub(super) struct SeriesShape {
 /// A property that a series or a split field stores.
 pub(super) struct SlotOrPiece<'s> {
     pub(super) series: &'s SeriesShape,
-    /// The slot or piece, counted from 0.
+    /// The index of the slot in the series, or of the piece in the split field, from 0.
     pub(super) at: usize,
 }
 
@@ -283,7 +283,7 @@ impl EntityShape {
     }
 
     /// Returns whether primaries store a property of this name, for any field.
-    pub(super) fn stores(&self, name: &str) -> bool {
+    pub(super) fn stores_property(&self, name: &str) -> bool {
         self.has_property(name) || self.has_slot_or_blob_property(name)
     }
 

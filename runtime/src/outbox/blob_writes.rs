@@ -18,7 +18,7 @@ use crate::{
     },
     error::{Error, ErrorKind, Result},
     plan::Effect,
-    seal::ContentKey,
+    seal::BlobContentKey,
 };
 
 /// The maximum time between the start of an upload and the commit of the row that points to its blob. For
@@ -225,7 +225,7 @@ async fn write_blob(
     }
     for _ in 0..NAME_ATTEMPTS {
         // Each attempt gets a new key, because it may read a different blob than the last attempt.
-        let key = if seals { Some(ContentKey::generate()?) } else { None };
+        let key = if seals { Some(BlobContentKey::generate()?) } else { None };
         // Each attempt gets a new random name, because a blob is never overwritten.
         let name = blob_name(owner, field, &outbox.store.random.random_id())?;
         // Counts from before the upload, which the store dates to some later time.

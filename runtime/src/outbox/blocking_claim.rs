@@ -30,7 +30,8 @@ pub(crate) struct BlockingClaim {
 }
 
 impl BlockingClaim {
-    /// Creates the claim `id` of an entity from its row.
+    /// Creates the claim `id` of the entity at `owner`. `row` is the claim's row; without it, the claim's time, ETag
+    /// and writer are unknown.
     pub(crate) fn new(id: &str, owner: RowAddress, row: Option<Row>) -> Result<Self> {
         let writer = row.as_ref().map(WriterRun::of_claim).transpose()?.flatten();
         let (since, etag) = (row.as_ref().and_then(Row::timestamp), row.and_then(|row| row.etag()));

@@ -383,7 +383,7 @@ async fn settle_claims<T>(
         return claims.note_claim_row_deleted();
     }
     match kept.filter(|_| KeptClaims::can_keep(&claims, sent)) {
-        Some(kept) => kept.keep_claims(claims),
+        Some(kept) => kept.keep_for_next_commit(claims),
         None => {
             let is_known = sent.as_ref().err().is_none_or(Error::is_certainly_not_executed);
             Box::pin(claims.release_unique_keys(outbox, is_known)).await;

@@ -25,13 +25,13 @@ impl KeptClaims {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the claims of the previous commit.
+    /// Takes the claims that the group's previous commit left, if there are any.
     pub(crate) fn take_claims(&self) -> Option<ClaimAndReservedKeys> {
         self.lock_claims().take().map(|claims| *claims)
     }
 
-    /// Keeps claims for the next commit.
-    pub(crate) fn keep_claims(&self, claims: ClaimAndReservedKeys) {
+    /// Stores claims in memory for the group's next commit, which uses the values that they have reserved.
+    pub(crate) fn keep_for_next_commit(&self, claims: ClaimAndReservedKeys) {
         *self.lock_claims() = Some(Box::new(claims));
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct WantedUniqueKey {
 }
 
 impl WantedUniqueKey {
-    /// Returns whether both are the same key wanted for the same entity.
+    /// Returns whether both ask to reserve the same unique key for the same entity. Their copies may differ.
     pub(crate) fn is_same_key(&self, other: &Self) -> bool {
         self.address == other.address && self.primary == other.primary
     }

@@ -33,7 +33,8 @@ pub(crate) struct OccupiedKey<'c> {
     pub(crate) outbox: &'c Outbox,
     /// The entity that wants the key.
     pub(crate) primary: RowAt<'c>,
-    /// The keys that other entities release in the same transaction or move.
+    /// The unique keys that entities release in this transaction. If the transaction moves an entity, also all keys of
+    /// the entity at its old address.
     pub(crate) released: &'c [ReleasedUniqueKey],
     pub(crate) address: &'c CopyAddress,
     pub(crate) kinds: CopyAndPrimaryFamily,

@@ -128,7 +128,7 @@ impl<'n> OutboxPlan<'n> {
             }
         };
         if let (Some(kept), Some(claims)) = (kept, claims) {
-            kept.keep_claims(claims);
+            kept.keep_for_next_commit(claims);
         }
         reserved
     }

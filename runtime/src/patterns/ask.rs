@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     entity::{
-        Discriminator, FromRow, FullView, IntoPoint, Needs, Path, Projection, ReadableAs,
+        Discriminator, FromRow, FullView, HoldsProjection, IntoPoint, Needs, Path, Projection,
         TableEntity, UntypedPath,
     },
     key::TOKEN_PLACEHOLDER,
@@ -30,7 +30,7 @@ pub fn get<P: IntoPoint<View: FullView>>(point: P) -> Question {
 /// Asks for some fields of one entity, as [`Table::get_as`](crate::Table::get_as) does. A partial copy that
 /// lacks a field does not compile.
 pub fn get_as<P: Projection>(
-    point: impl IntoPoint<Entity = P::Entity, View: ReadableAs<P>>,
+    point: impl IntoPoint<Entity = P::Entity, View: HoldsProjection<P>>,
 ) -> Question {
     of_point::<P::Entity, P>("get_as", point.into_point().access())
 }

@@ -3,7 +3,7 @@
 use super::{
     figures::PlanPart,
     markdown::{number, percent},
-    plan::{Plan, float},
+    plan::{Plan, count_to_f64},
 };
 use crate::{
     limits::{ACCOUNT_REQUESTS_PER_SECOND, PAGE_ROWS},
@@ -21,7 +21,7 @@ impl Plan {
     /// Returns the storage, and one scan of it, for more rows of the mean size of those that the plan stores.
     pub(super) fn growth_part(&self, prices: Option<&Prices>) -> PlanPart {
         let rows = self.stored.iter().fold(0, |sum: u64, stored| sum.saturating_add(stored.rows));
-        let row = float(self.stored_bytes()) / float(rows.max(1));
+        let row = count_to_f64(self.stored_bytes()) / count_to_f64(rows.max(1));
         let mut heads =
             vec!["rows", "TiB", "of a table's limit", "requests of a scan", "least time of a scan"];
         heads.extend(prices.map(|_| "price of a month's storage"));

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     markdown::number,
-    plan::{Plan, float},
+    plan::{Plan, count_to_f64},
     question::{PartitionShape, PartitionUse},
     steps::RequestKind,
 };
@@ -65,8 +65,9 @@ impl Plan {
         for call in &self.calls {
             for step in &call.steps {
                 let Some(partition) = &step.partition else { continue };
-                let partitions = float(call.partitions.max(1)) * float(step.spread.max(1));
-                let entities = float(step.entities) * call.per_second / partitions;
+                let partitions =
+                    count_to_f64(call.partitions.max(1)) * count_to_f64(step.spread.max(1));
+                let entities = count_to_f64(step.entities) * call.per_second / partitions;
                 let load = loads.entry(partition).or_default();
                 match step.kind {
                     RequestKind::Write => load.writes += entities,

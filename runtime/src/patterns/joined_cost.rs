@@ -3,8 +3,8 @@
 use super::{stages::Stages, write_cost::CostModel};
 
 impl CostModel {
-    /// Returns the cost of one transaction with these writes and `messages` messages. Each write has lists and remote
-    /// rows of its own; fence and claim are written once.
+    /// Returns the cost of one transaction with these writes and `messages` messages. Adds up the costs of the writes.
+    /// The partition's fence and the claim that reserves unique keys count once, because the writes share them.
     pub(super) fn of_transaction(writes: &[Self], messages: usize) -> Self {
         let sum = |of: fn(&Self) -> usize| writes.iter().map(of).sum::<usize>();
         let fences = sum(|write| usize::from(write.has_fence()));

@@ -87,17 +87,17 @@ impl PlannedCall {
 
     /// Returns the requests to the table store in a second.
     pub(super) fn requests_per_second(&self) -> f64 {
-        float(self.requests.total()) * self.per_second
+        count_to_f64(self.requests.total()) * self.per_second
     }
 
     /// Returns the price of the requests of a month.
     pub(super) fn price_per_month(&self, prices: &Prices) -> f64 {
         let [read, scan, write, transaction] = prices.of_each_request();
         let Requests { reads, scans, writes, transactions, after, .. } = self.requests;
-        let of_a_call = float(reads) * read
-            + float(scans) * scan
-            + float(writes.saturating_add(after)) * write
-            + float(transactions) * transaction;
+        let of_a_call = count_to_f64(reads) * read
+            + count_to_f64(scans) * scan
+            + count_to_f64(writes.saturating_add(after)) * write
+            + count_to_f64(transactions) * transaction;
         of_a_call * self.per_second * MONTH
     }
 
@@ -269,7 +269,7 @@ impl Plan {
     /// Returns the price of a month of 30 days: requests and storage.
     pub fn price_per_month(&self, prices: &Prices) -> f64 {
         let requests: f64 = self.calls.iter().map(|call| call.price_per_month(prices)).sum();
-        requests + prices.of_stored_bytes(float(self.stored_bytes()))
+        requests + prices.of_stored_bytes(count_to_f64(self.stored_bytes()))
     }
 
     /// Returns the plan as JSON, for the command `entable plan`.
@@ -304,6 +304,6 @@ fn rows_of_entity(schema: &Schema) -> u64 {
 
 /// Returns a count as a number with a fraction.
 #[allow(clippy::cast_precision_loss, reason = "a figure need not be exact to the 16th digit")]
-pub(super) const fn float(count: u64) -> f64 {
+pub(super) const fn count_to_f64(count: u64) -> f64 {
     count as f64
 }

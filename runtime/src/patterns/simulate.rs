@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     hot::HotPartition,
-    plan::{Plan, PlannedCall, float},
+    plan::{Plan, PlannedCall, count_to_f64},
     question::PartitionUse,
     steps::{RequestKind, Step},
 };
@@ -95,7 +95,7 @@ pub struct SimulatedLoad {
 impl SimulatedCall {
     /// Returns the share of the requests that were refused.
     pub fn refused_share(&self) -> f64 {
-        float(self.refused) / float(self.requests.max(1))
+        count_to_f64(self.refused) / count_to_f64(self.requests.max(1))
     }
 }
 
@@ -233,8 +233,8 @@ impl Run {
         let Some(rate) = self.calls.get(call).map(|call| call.per_second) else { return };
         let random = RandomSource::seeded(seed ^ call as u64).fork_source();
         let (mut running, mut number) = (JoinSet::new(), 0);
-        while float(number + 1) <= rate * self.time.as_secs_f64() + 1e-6 {
-            let at = (float(number) + share(&random)) / rate;
+        while count_to_f64(number + 1) <= rate * self.time.as_secs_f64() + 1e-6 {
+            let at = (count_to_f64(number) + share(&random)) / rate;
             sleep_until(self.begun + Duration::from_secs_f64(at)).await;
             running.spawn(self.clone().make_call(call, number));
             while running.try_join_next().is_some() {}
@@ -345,7 +345,7 @@ impl Run {
     }
 
     fn loads(&self, plan: &Plan, state: &RunState) -> Vec<SimulatedLoad> {
-        let a_second = |count: u64| float(count) / self.time.as_secs_f64();
+        let a_second = |count: u64| count_to_f64(count) / self.time.as_secs_f64();
         let requests = state.calls.iter().map(|call| call.requests).sum();
         let account = SimulatedLoad {
             table: None,
@@ -384,8 +384,8 @@ impl CallState {
             predicted_requests: planned.requests.total(),
             requests: self.requests,
             refused: self.refused,
-            predicted_millis: millis(answer) * float(planned.requests.round_trips),
-            mean_millis: (answered > 0).then(|| millis(sum) / float(answered as u64)),
+            predicted_millis: millis(answer) * count_to_f64(planned.requests.round_trips),
+            mean_millis: (answered > 0).then(|| millis(sum) / count_to_f64(answered as u64)),
             p99_millis: self.times.get(answered * 99 / 100).copied().map(millis),
         }
     }
@@ -406,5 +406,5 @@ fn share_of(whole: u64, requests: u64, index: u64) -> u64 {
 
 /// Returns a random number from 0 up to 1.
 fn share(random: &RandomSource) -> f64 {
-    float(random.random_number() >> 11) / float(1 << 53)
+    count_to_f64(random.random_number() >> 11) / count_to_f64(1 << 53)
 }

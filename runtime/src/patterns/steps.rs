@@ -25,7 +25,8 @@ pub(super) enum RequestKind {
     Blob,
 }
 
-/// Requests of one kind to one row family that a call sends in the same stage.
+/// Requests of one kind that a call sends in the same stage, to the same partitions. Requests that list tables or
+/// concern a blob have no partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Step {
     pub(super) kind: RequestKind,

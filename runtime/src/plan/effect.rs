@@ -265,8 +265,8 @@ impl Planner {
         if unknown.is_empty() {
             return self.replace(current, new);
         }
-        let primary = unknown.added_to_primary(new.primary.clone())?;
-        let new = unknown.added_to_copies(EntityRows { primary, ..new })?;
+        let primary = unknown.add_to_primary(new.primary.clone())?;
+        let new = unknown.add_to_copies(EntityRows { primary, ..new })?;
         let effect = self.replace(current, new)?;
         self.refuse_lossy(current, &effect, &unknown)?;
         Ok(effect)
@@ -461,7 +461,7 @@ impl Planner {
         Ok(OldRows { rows, is_unconfirmed: false })
     }
 
-    /// Returns the rows, with only their keys, of an entity whose primary does not decode.
+    /// Returns the rows of an entity whose primary cannot be decoded. Copies and list entries only have their keys.
     fn rows_of_unreadable(&self, primary: &Row) -> Result<Option<EntityRows>> {
         self.schema
             .rows_of_unreadable(primary)
@@ -486,7 +486,7 @@ impl Planner {
             .map_err(|error| error_with_row_keys(primary, error))?;
         let row = (self.schema.primary_in_current_form)(primary, self.schema.primary()?)
             .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()))
-            .and_then(|row| unknown.added_to_primary(row));
+            .and_then(|row| unknown.add_to_primary(row));
         row.map(Cow::Owned).map_err(|error| error_with_row_keys(primary, error))
     }
 }

@@ -188,8 +188,8 @@ pub(crate) fn read_row_keys(row: &Row) -> Result<Vec<String>> {
     read_ids_of_row(row, IdForm::RowKeys)
 }
 
-/// Returns the RowKeys of the first and the last spill row.
-pub(crate) fn spill_bounds(head: &str, spills: usize) -> (String, String) {
+/// Returns the RowKeys of the first and the last spill row of a list with `spills` spill rows.
+pub(crate) fn first_and_last_spill_key(head: &str, spills: usize) -> (String, String) {
     (spill_key(head, 1), spill_key(head, spills))
 }
 

@@ -27,7 +27,7 @@ pub(crate) use change::{Change, EffectOrVerb};
 pub(crate) use effect::Effect;
 pub(crate) use key_conditions::rewrite_key_conditions;
 pub(crate) use list::{
-    IdForm, ListDelta, StoredList, read_ids_of_row, read_row_keys, spill_bounds,
+    IdForm, ListDelta, StoredList, first_and_last_spill_key, read_ids_of_row, read_row_keys,
 };
 pub(crate) use planned::{OperationRole, StoredAs};
 pub(crate) use size::hidden_nulls;

@@ -58,8 +58,8 @@ impl StoredAs {
         }
     }
 
-    /// Returns the stored form of a row in a copy or list family: a copy as an entity of its type, a list row as a
-    /// row of the library. Without a type, both are untyped.
+    /// Returns how a row of a copy or list family is stored: a copy as an entity of its type, whose declared properties
+    /// are encrypted, and a list row unchanged, as a row of the library. Returns `Untyped` if `schema` is `None`.
     pub(crate) fn storage_kind_of_copy(
         schema: Option<&'static Schema>,
         family: &'static RowFamily,

@@ -68,7 +68,7 @@ pub(crate) fn blind_token_scope(
     family: &RowFamily,
     partition_key: &str,
 ) -> KeyScope {
-    if keys.has_blind_token_scopes() && !family.partition.has_tokens() {
+    if keys.has_blind_token_key_per_scope() && !family.partition.has_tokens() {
         keys.blind_token_scope(partition_key)
     } else {
         KeyScope::default_scope()
@@ -303,18 +303,19 @@ impl TokenMaker {
     }
 
     /// Returns the scopes whose blind token keys make the blind tokens that a filter compares with `blind` properties:
-    /// the scope of the path's PartitionKey, or `named` for a path without PartitionKey.
+    /// the scope of the path's PartitionKey, or the scopes that the query names with `in_scopes` if the path has no
+    /// PartitionKey.
     ///
     /// # Errors
     ///
     /// Fails with `is_invalid` if neither determines a scope.
-    pub(crate) fn scopes_of_path_or_named(
+    pub(crate) fn scope_of_path_or_query_scopes(
         &self,
         access: &UntypedPath,
-        named: &[TokenScope],
+        query_scopes: &[TokenScope],
     ) -> Result<Vec<TokenScope>> {
         match self.scope_of_path(access) {
-            Err(_) if !named.is_empty() => Ok(named.to_vec()),
+            Err(_) if !query_scopes.is_empty() => Ok(query_scopes.to_vec()),
             scope => Ok(vec![scope?]),
         }
     }

@@ -91,7 +91,7 @@ pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Change
     // Keys with tokens can only be compared once the tokens are made, so such an entity is always written.
     if !E::SCHEMA.has_key_tokens() {
         let unknown = E::SCHEMA.unknown_properties_of(stored.row())?;
-        if unknown.added_to_primary(rows.primary.clone())?.has_same_content(stored.row()) {
+        if unknown.add_to_primary(rows.primary.clone())?.has_same_content(stored.row()) {
             return Ok(None);
         }
     }

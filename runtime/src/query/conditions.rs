@@ -183,7 +183,7 @@ impl Request {
         parts: ItemParts,
     ) -> Result<Option<SentFilter>> {
         let tokens = self.store.shared_token_maker().await?;
-        let asked = tokens.scopes_of_path_or_named(access, &self.scopes)?;
+        let asked = tokens.scope_of_path_or_query_scopes(access, &self.scopes)?;
         let mut scopes = Vec::with_capacity(asked.len());
         for scope in &asked {
             let key = self

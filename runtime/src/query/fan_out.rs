@@ -111,7 +111,7 @@ impl<E: TableEntity> QueryMany<E> {
     pub fn stream(&self) -> Items<Stored<E>> {
         let Some(load) = self.begin_load() else { return stream::empty().boxed() };
         let streams: Vec<_> = self.queries.iter().map(Query::stream).collect();
-        load.merge(streams.into_iter()).boxed()
+        load.merge_streams(streams.into_iter()).boxed()
     }
 
     /// Reads all items, in the order of the paths.

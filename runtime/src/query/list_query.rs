@@ -17,9 +17,8 @@ use crate::{
     key::RowFamily,
     page::Cursor,
     plan::{
-        IdForm, StoredList, TokenMaker,
+        IdForm, StoredList, TokenMaker, first_and_last_spill_key,
         outbox::{ListAddress, list_entry_keys, name_of_list_blob},
-        spill_bounds,
     },
     row::{Row, error_with_row_keys},
     store::{
@@ -92,7 +91,7 @@ pub(crate) async fn read_key_page(
         let of = if remote.is_some() { IdForm::KeyArrays } else { IdForm::RowKeys };
         let list = StoredList::from_head(row.clone(), of)
             .map_err(|error| error_with_row_keys(&row, error))?;
-        let (first_spill, _) = spill_bounds(row_key, list.spill_row_count());
+        let (first_spill, _) = first_and_last_spill_key(row_key, list.spill_row_count());
         if list.spill_row_count() > 0 && !lists.contains(partition_key, &first_spill) {
             // The spill rows are above the range, so the scan does not find them.
             let point = (partition_key.to_owned(), row_key.to_owned());

@@ -58,7 +58,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         stream::once(items).try_flatten().take(take).boxed()
     }
 
-    /// Returns the items as a stream. Each page is fetched when the previous one is used up.
+    /// Returns the items as a stream. Fetches each page when the previous one is used up. A query of several dated
+    /// tables fetches the first pages of up to eight tables ahead.
     ///
     /// A row that cannot be read is an error in its place, and the rows after it follow. An error of a request is
     /// the last item.

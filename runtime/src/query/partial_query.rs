@@ -10,7 +10,7 @@ use super::{
     request::Request,
 };
 use crate::{
-    entity::{FullView, PartialCopy, Projection, ReadableAs, Stored, TableEntity},
+    entity::{FullView, HoldsProjection, PartialCopy, Projection, Stored, TableEntity},
     error::Result,
     page::{Cursor, Page},
 };
@@ -43,7 +43,7 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     pub fn select<P>(self) -> Query<E, Stored<P>>
     where
         P: Projection<Entity = E>,
-        PartialCopy<M>: ReadableAs<P>,
+        PartialCopy<M>: HoldsProjection<P>,
     {
         query_decoded_as::<E, P>(self.request)
     }

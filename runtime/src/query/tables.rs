@@ -32,7 +32,7 @@ pub(crate) enum Periods {
     Existing(Arc<[Period]>),
 }
 
-/// The periods of a window of times.
+/// The periods whose dated tables can contain rows of a time window.
 #[derive(Debug, Clone)]
 pub(crate) struct WindowPeriods {
     /// The earliest and the latest period, or `None` for an empty window.

@@ -105,7 +105,7 @@ fn all_rows_of(schema: &'static Schema) -> Vec<RowFamilyModel> {
         let key =
             |text: &str| format!("{}_{part:02}", text.strip_suffix(FIRST_PART).unwrap_or(text));
         let row = KeyModel { template: key(&own.row.template), example: key(&own.row.example) };
-        let properties = ColumnSchema::property_count_in_part(schema.columns, part);
+        let properties = ColumnSchema::max_property_count_in_part(schema.columns, part);
         RowFamilyModel {
             kind: RowFamilyKind::Part(part, schema.parts.len()),
             name: format!("Part {part}"),
@@ -156,7 +156,10 @@ fn rows_of(schema: &Schema, family: &'static RowFamily) -> RowFamilyModel {
         holds: match (family.kind, family.left_out.is_empty()) {
             (FamilyKind::List, _) => "ids".to_owned(),
             (FamilyKind::Primary, true) if !schema.parts.is_empty() => {
-                format!("{} properties", ColumnSchema::property_count_in_part(schema.columns, 1))
+                format!(
+                    "{} properties",
+                    ColumnSchema::max_property_count_in_part(schema.columns, 1)
+                )
             }
             (_, true) => "all fields".to_owned(),
             (_, false) => format!("without {}", left_out(family)),

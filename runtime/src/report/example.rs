@@ -64,9 +64,8 @@ fn example_part(template: &Template, at: usize, part: &'static TemplatePart) -> 
     ExampleKeyPart { field: part.field, text: format!("<{}>", part.field), edm: None }
 }
 
-/// Returns values of every type that keys can have, for a field of this name. The caller takes the first
-/// value that a key accepts: so a number comes before text that looks like a number, and an Int64 before an
-/// Int32, since the key of an Int64 field accepts an Int32 too.
+/// Returns values of every type that keys can have, for a field of this name. The caller takes the first value that a
+/// key accepts. An Int64 comes before an Int32, because the key of an Int64 field accepts an Int32 too.
 fn candidate_values<'t>(field: &str, text: &'t str) -> Vec<ValueRef<'t>> {
     let year = field.to_ascii_lowercase().contains("year").then_some(2014);
     let numbers = || year.into_iter().chain(NUMBERS);

@@ -160,7 +160,7 @@ fn rows_per_write(schema: &Schema) -> Option<String> {
 
 fn size_warning(schema: &Schema) -> Option<String> {
     let properties = (1..=schema.parts.len().max(1))
-        .map(|part| ColumnSchema::property_count_in_part(schema.columns, part))
+        .map(|part| ColumnSchema::max_property_count_in_part(schema.columns, part))
         .max()
         .unwrap_or(0);
     if properties >= MANY_PROPERTIES {

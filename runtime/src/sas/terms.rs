@@ -71,7 +71,7 @@ fn format_seconds(time: Option<Result<Ticks, OffsetDateTime>>) -> String {
 }
 
 /// Converts a time to ticks, or gives it back if it is outside the years 1 to 9999.
-pub(super) fn to_exact_ticks(time: OffsetDateTime) -> Result<Ticks, OffsetDateTime> {
+pub(super) fn try_into_ticks(time: OffsetDateTime) -> Result<Ticks, OffsetDateTime> {
     Ticks::try_from(time).map_err(|_| time)
 }
 
@@ -83,14 +83,14 @@ macro_rules! terms {
             /// differ, so leave it out or set it some minutes early.
             #[must_use]
             pub fn starts(mut self, time: time::OffsetDateTime) -> Self {
-                self.terms.starts = Some(super::terms::to_exact_ticks(time));
+                self.terms.starts = Some(super::terms::try_into_ticks(time));
                 self
             }
 
             /// Sets when the signature ends. A fraction of a second is cut off.
             #[must_use]
             pub fn expires(mut self, time: time::OffsetDateTime) -> Self {
-                self.terms.expires = Some(super::terms::to_exact_ticks(time));
+                self.terms.expires = Some(super::terms::try_into_ticks(time));
                 self
             }
 

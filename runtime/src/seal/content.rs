@@ -13,9 +13,9 @@ const KEY_BYTES: usize = 32;
 /// The secret key of one blob's content. It is random, serves one content, and is stored in the rows that
 /// point to the blob, as an encrypted property. `Debug` does not show it.
 #[derive(Clone)]
-pub(crate) struct ContentKey(pub(super) Arc<Zeroizing<[u8; KEY_BYTES]>>);
+pub(crate) struct BlobContentKey(pub(super) Arc<Zeroizing<[u8; KEY_BYTES]>>);
 
-impl ContentKey {
+impl BlobContentKey {
     /// Generates a key from the random bytes of the operating system.
     ///
     /// # Errors
@@ -52,28 +52,28 @@ impl ContentKey {
     }
 }
 
-impl fmt::Debug for ContentKey {
+impl fmt::Debug for BlobContentKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ContentKey(..)")
+        f.write_str("BlobContentKey(..)")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ContentKey;
+    use super::BlobContentKey;
 
-    fn key() -> ContentKey {
+    fn key() -> BlobContentKey {
         let stored: Vec<u8> = std::iter::once(1).chain([0x42; 32]).collect();
-        ContentKey::from_stored(&stored).unwrap()
+        BlobContentKey::from_stored(&stored).unwrap()
     }
 
     #[test]
     fn a_stored_key_says_its_suite() {
         let stored = key().to_stored();
         assert_eq!((stored.len(), stored[0]), (33, 1));
-        assert_eq!(format!("{:?}", key()), "ContentKey(..)");
+        assert_eq!(format!("{:?}", key()), "BlobContentKey(..)");
         for other in [&stored[..32], &[], &[2; 33], &[1; 34]] {
-            assert!(ContentKey::from_stored(other).is_err());
+            assert!(BlobContentKey::from_stored(other).is_err());
         }
     }
 }

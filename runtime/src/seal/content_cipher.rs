@@ -7,28 +7,28 @@ use xaes_256_gcm::{
 use zeroize::Zeroize;
 
 use super::{
-    content::ContentKey,
+    content::BlobContentKey,
     envelope::{NONCE_BYTES, TAG_BYTES},
 };
 
 /// The associated data of every chunk, which keeps it apart from other uses of the cipher.
 const DOMAIN: &[u8; 12] = b"azt-blob-v1\0";
 
-impl ContentKey {
+impl BlobContentKey {
     /// Returns the cipher of the content's chunks.
-    pub(crate) fn cipher(&self) -> ContentCipher {
+    pub(crate) fn cipher(&self) -> BlobContentCipher {
         let mut key = <Key>::from(**self.0);
         let cipher = Xaes256Gcm::new(&key);
         // The cipher has its own copy of the key.
         key.as_mut_slice().zeroize();
-        ContentCipher(cipher)
+        BlobContentCipher(cipher)
     }
 }
 
-/// The cipher of one content: XAES-256-GCM. The nonce of a chunk is its position.
-pub(crate) struct ContentCipher(Xaes256Gcm);
+/// The cipher of one blob's content, under the blob's own key: XAES-256-GCM. The nonce of a chunk is its position.
+pub(crate) struct BlobContentCipher(Xaes256Gcm);
 
-impl ContentCipher {
+impl BlobContentCipher {
     /// Encrypts a chunk into `sealed`, whose length is the chunk's length plus the tag's. `is_end` marks the content's
     /// last chunk.
     ///
@@ -85,11 +85,11 @@ fn chunk_nonce(index: u64, is_end: bool) -> Nonce {
 #[cfg(test)]
 mod tests {
     use super::chunk_nonce;
-    use crate::seal::content::ContentKey;
+    use crate::seal::content::BlobContentKey;
 
-    fn key() -> ContentKey {
+    fn key() -> BlobContentKey {
         let stored: Vec<u8> = std::iter::once(1).chain([0x42; 32]).collect();
-        ContentKey::from_stored(&stored).unwrap()
+        BlobContentKey::from_stored(&stored).unwrap()
     }
 
     #[test]

@@ -45,9 +45,9 @@ mod tests;
 pub use binding::ValueBinding;
 pub use blind_token_key::{BlindTokenKey, token_version};
 pub use cache::CachedKeys;
-pub(crate) use content::ContentKey;
+pub(crate) use content::BlobContentKey;
 #[cfg(feature = "blob")]
-pub(crate) use content_cipher::ContentCipher;
+pub(crate) use content_cipher::BlobContentCipher;
 pub use data_key::{DataKey, sealed_len};
 pub use entity_seal::{properties_to_seal, seal_key_id_of};
 pub use envelope::{KeyId, envelope_range, is_envelope, key_id_of};

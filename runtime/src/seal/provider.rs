@@ -100,7 +100,7 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
 
     /// Returns whether scopes have blind token keys of their own. If `false`, every blind token is made with the
     /// blind token key of the default scope, whatever `blind_token_scope` returns.
-    fn has_blind_token_scopes(&self) -> bool {
+    fn has_blind_token_key_per_scope(&self) -> bool {
         false
     }
 
@@ -138,8 +138,8 @@ impl<P: KeyProvider + ?Sized> KeyProvider for Arc<P> {
         (**self).fetch_blind_token_key(scope, version)
     }
 
-    fn has_blind_token_scopes(&self) -> bool {
-        (**self).has_blind_token_scopes()
+    fn has_blind_token_key_per_scope(&self) -> bool {
+        (**self).has_blind_token_key_per_scope()
     }
 
     fn blind_token_scope(&self, partition_key: &str) -> KeyScope {

@@ -42,7 +42,7 @@ pub struct VaultKeys {
     client: Arc<SecretClient>,
     prefix: String,
     rule: Option<PartitionScopeRule>,
-    has_blind_token_scopes: bool,
+    has_blind_token_key_per_scope: bool,
     clock: Arc<dyn Clock>,
     rings: KeyCache<KeyScope, Keyring>,
 }
@@ -54,17 +54,17 @@ impl VaultKeys {
             client,
             prefix: prefix.to_owned(),
             rule: None,
-            has_blind_token_scopes: false,
+            has_blind_token_key_per_scope: false,
             clock: Arc::new(SystemClock),
             rings: KeyCache::default(),
         }
     }
 
-    /// Makes blind tokens with blind token keys of the rows' own scopes, see
-    /// [`Keyring::with_blind_token_scopes`].
+    /// Makes each blind token with the blind token key of its row's own scope. Without this, all use the key of the
+    /// default scope. See [`Keyring::with_blind_token_key_per_scope`].
     #[must_use]
-    pub fn with_blind_token_scopes(mut self) -> Self {
-        self.has_blind_token_scopes = true;
+    pub fn with_blind_token_key_per_scope(mut self) -> Self {
+        self.has_blind_token_key_per_scope = true;
         self
     }
 
@@ -166,12 +166,12 @@ impl KeyProvider for VaultKeys {
         Box::pin(async move { self.keyring_of_scope(scope).await?.blind_token_key(scope, version) })
     }
 
-    fn has_blind_token_scopes(&self) -> bool {
-        self.has_blind_token_scopes
+    fn has_blind_token_key_per_scope(&self) -> bool {
+        self.has_blind_token_key_per_scope
     }
 
     fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
-        if self.has_blind_token_scopes {
+        if self.has_blind_token_key_per_scope {
             self.scope_of(partition_key)
         } else {
             KeyScope::default_scope()

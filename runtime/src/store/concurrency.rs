@@ -69,7 +69,7 @@ impl Load {
     }
 
     /// Polls streams concurrently and returns their items as they arrive.
-    pub(crate) fn merge<S: Stream + Unpin>(
+    pub(crate) fn merge_streams<S: Stream + Unpin>(
         self,
         streams: impl Iterator<Item = S>,
     ) -> impl Stream<Item = S::Item> {

@@ -18,9 +18,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     plan::{
-        IdForm, StoredList,
+        IdForm, StoredList, first_and_last_spill_key,
         outbox::{BlobList, ListAddress, name_of_list_blob},
-        spill_bounds,
     },
     row::Row,
 };
@@ -193,7 +192,7 @@ pub(crate) async fn read_list_with_id_form(
         if list.spill_row_count() == 0 {
             return Ok(Attempt::Done(Some(list)));
         }
-        let (first, last) = spill_bounds(row_key, list.spill_row_count());
+        let (first, last) = first_and_last_spill_key(row_key, list.spill_row_count());
         let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
         for spill in scan_matching_rows(store, table, keys.filter()).await? {
             list.add_spill_row(&spill)?;

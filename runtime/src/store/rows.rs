@@ -83,10 +83,10 @@ impl Store {
         self.blobs.as_ref()?.as_any().downcast_ref()
     }
 
-    /// Switches on the estimate of the store's time if entities of any of these types can expire. From then on, the
-    /// client learns the store's time from the dates of its answers. Code that reads, writes or sweeps entities that
-    /// can expire calls this before its first request. Without the estimate, it would compare times of expiry with
-    /// the local clock, and a local clock that is fast would hide entities that have not expired.
+    /// Switches on the estimate of the store's time if entities of any of these types can expire. The client then
+    /// learns the store's time from the dates of the pages that it reads. Called before the first request for a type.
+    /// Without the estimate, times of expiry are compared with the local clock, and a fast clock hides entities that
+    /// have not expired.
     pub(crate) fn estimate_store_time_if_expiring(
         &self,
         schemas: impl IntoIterator<Item = &'static Schema>,

@@ -24,7 +24,7 @@ use crate::{
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{saturating_u64, saturating_usize},
     outbox::blob_writes::{UPLOAD_TIME, missing_blob_store_error},
-    seal::ContentKey,
+    seal::BlobContentKey,
     store::Store,
 };
 
@@ -149,9 +149,9 @@ impl<E: TableEntity> Table<E> {
 
 /// Creates the key of a blob that is to be encrypted. Fails for a client without keys, whose row could not
 /// hold the blob's key.
-fn new_key(store: &Store) -> Result<ContentKey> {
+fn new_key(store: &Store) -> Result<BlobContentKey> {
     store.sealing.check_keys_configured()?;
-    ContentKey::generate()
+    BlobContentKey::generate()
 }
 
 pub(super) fn blobs_of(store: &Store) -> Result<&Blobs> {
@@ -178,7 +178,7 @@ impl BlobReader {
             return Ok(bytes.clone());
         }
         let name = self.blob_name()?;
-        let Some(bytes) = blobs_of(&self.store)?.read_stored_blob(name).await? else {
+        let Some(bytes) = blobs_of(&self.store)?.read_whole_blob(name).await? else {
             return Err(self.missing_error(name).await);
         };
         // Decryption verifies each chunk, which makes the hash unnecessary.

@@ -205,7 +205,7 @@ impl DynamicTable {
         }
     }
 
-    /// Returns a query of the entities that keys or a filter select. A selection without a
+    /// Returns a query of the entities that keys or a filter select. A selection that is not limited to one
     /// PartitionKey needs `allow_scan`.
     ///
     /// ```
@@ -231,8 +231,8 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` if the keys are taken, and with `is_invalid` for property names that the library
-    /// reserves (see [`DynamicEntity::allow_framework_names`]).
+    /// Fails with `is_conflict` if the keys are taken, and with `is_invalid` if the RowKey or a property name is
+    /// reserved for the library (see [`DynamicEntity::allow_framework_names`]).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -9,7 +9,7 @@ use crate::{
     access::Keys,
     address::{RowAt, TableName},
     entity::{
-        FromRow, FullView, IntoPoint, ListView, Path, Point, Projection, ReadableAs, Stored,
+        FromRow, FullView, HoldsProjection, IntoPoint, ListView, Path, Point, Projection, Stored,
         TableEntity, UntypedPath,
         dated::{Period, check_home_table},
         home::{table_of_path, table_of_stored, table_to_replace_in},
@@ -338,7 +338,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub fn get_as<P>(
         &self,
-        point: impl IntoPoint<Entity = E, View = impl ReadableAs<P>>,
+        point: impl IntoPoint<Entity = E, View = impl HoldsProjection<P>>,
     ) -> BoxFuture<'_, Result<Option<Stored<P>>>>
     where
         P: Projection<Entity = E>,

@@ -7,7 +7,7 @@ use super::{
     failure::ignore_missing,
     partition::{OutboxChunk, OutboxRow},
     state::{RoundResult, Worker, table_and_keys_of},
-    visit::PartitionVisit,
+    visit::LastPartitionVisit,
 };
 use crate::{
     batch::{Batch, Condition, Operation, Written},
@@ -35,7 +35,7 @@ impl Worker {
         &self,
         chunk: &OutboxChunk,
         round: &mut RoundResult,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) {
         for row in &chunk.claims {
             visit.add_open_row(row.age);

@@ -104,7 +104,7 @@ impl MessageState<'_> {
         let error = &error.to_string();
         let marked = self.message.mark_poisoned(self.etag.clone(), error)?;
         match self.worker.write_leased_message(self.table, marked).await? {
-            Some(etag @ Some(_)) => Self { etag, ..*self }.poison_marked(error).await,
+            Some(etag @ Some(_)) => Self { etag, ..*self }.poison_marked_message(error).await,
             // Without an ETag the mark may not be the last write. The next round reads the message again.
             Some(None) | None => Ok(MessageOutcome::Raced),
         }
@@ -112,7 +112,7 @@ impl MessageState<'_> {
 
     /// Finishes a message that is marked for the poison table: if it is a move, gives it up. Then copies the
     /// message to the poison table.
-    pub(super) async fn poison_marked(&self, error: &str) -> Result<MessageOutcome> {
+    pub(super) async fn poison_marked_message(&self, error: &str) -> Result<MessageOutcome> {
         let Self { worker, table, message, ref etag, .. } = *self;
         let Some(target) = worker.give_up_move(table, message).await? else {
             self.put_aside(error).await?;

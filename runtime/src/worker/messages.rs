@@ -14,7 +14,7 @@ use super::{
     partition::{OutboxChunk, OutboxRow},
     state::{ROWS_AT_ONCE, RoundResult, WorkSelectionByAge, Worker},
     verify::SignedMessage,
-    visit::PartitionVisit,
+    visit::LastPartitionVisit,
 };
 use crate::{
     authentic::WorkRefusal,
@@ -36,7 +36,7 @@ impl Worker {
         chunk: &OutboxChunk,
         due: WorkSelectionByAge,
         round: &mut RoundResult,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) {
         let mut due_messages = Vec::new();
         for row in &chunk.messages {
@@ -73,7 +73,7 @@ impl Worker {
         row: &OutboxRow,
         error: Error,
         round: &mut RoundResult,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) {
         match self.count_failure_or_poison(table, row, &error).await {
             Ok(is_poisoned) => {
@@ -96,7 +96,7 @@ impl Worker {
         row: &OutboxRow,
         date: Option<Ticks>,
         due: WorkSelectionByAge,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) -> bool {
         let write_deadline = self.outbox().options.write_deadline;
         if message.is_done {
@@ -149,7 +149,7 @@ impl Worker {
         }
         if let Some(error) = &message.poison {
             // The worker that marked it died before the last steps.
-            return read.poison_marked(error).await;
+            return read.poison_marked_message(error).await;
         }
         // Verify before taking the message under the verified row's ETag. The handler then receives the verified
         // body.

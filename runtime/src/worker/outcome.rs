@@ -7,7 +7,7 @@ use super::{
     failure::FAILURE_DELAY,
     partition::OutboxRow,
     state::{RoundResult, Worker},
-    visit::PartitionVisit,
+    visit::LastPartitionVisit,
 };
 use crate::error::{Error, Result, RetryChance};
 
@@ -84,7 +84,7 @@ impl Worker {
         row: &OutboxRow,
         error: Error,
         round: &mut RoundResult,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) {
         match FailureReaction::reaction_for_row(error) {
             FailureReaction::BeginAgain => {
@@ -120,7 +120,7 @@ impl Worker {
         &self,
         outcome: Result<MessageOutcome>,
         round: &mut RoundResult,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) {
         match outcome {
             Ok(MessageOutcome::Done) => {

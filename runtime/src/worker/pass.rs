@@ -119,7 +119,7 @@ impl PassBeforeLists {
 }
 
 impl Worker {
-    /// Makes a pass over a dirty row without remote lists.
+    /// Makes a pass over a dirty row that contains no remote lists.
     pub(super) async fn pass_without_lists(&self, table: &str, row: ParsedDirtyRow) -> PassOutcome {
         let deadline = self.outbox().start_deadline();
         match self.pass_copies(table, &row, &deadline).await {

@@ -43,8 +43,8 @@ pub struct Poisoned {
     /// The original outbox row, without its retry state.
     outbox_row: Row,
     /// The row in the poison table, or its two parts.
-    build_poison_rows: Vec<Row>,
-    /// Whether all parts of the row in the poison table were found.
+    poison_rows: Vec<Row>,
+    /// Whether the work is complete. `false` if it was stored in two rows and one of them is missing.
     is_whole: bool,
 }
 
@@ -146,7 +146,7 @@ impl Worker {
 
     /// Deletes work from the poison table under the ETags that were read.
     async fn delete_poison_rows(&self, poisoned: &Poisoned) -> Result<()> {
-        let deletions = poisoned.build_poison_rows.iter().map(|row| {
+        let deletions = poisoned.poison_rows.iter().map(|row| {
             Operation::delete(row.partition_key(), row.row_key(), Condition::for_etag(row.etag()))
         });
         let batch = batch_of_poison_rows(deletions)?;
@@ -379,12 +379,12 @@ impl Poisoned {
         error.at_keys(&self.partition_key, self.row_key())
     }
 
-    /// Returns the error for a row of the poison table that cannot be read: the kind of its outbox row is unknown, or
-    /// the properties with that row's original table and keys are damaged.
+    /// Returns the error for poisoned work that cannot be put back: its original table is unknown, one of its two rows
+    /// is missing, or its outbox row is of an unknown kind.
     fn damaged_error(&self) -> Error {
         let message = "the poisoned row lacks its place, its type or a part; mend it, or delete it";
         let error = Error::new(ErrorKind::Decode, message).in_table(POISON_TABLE);
-        match self.build_poison_rows.first().map(Row::keys) {
+        match self.poison_rows.first().map(Row::keys) {
             Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),
             None => error,
         }
@@ -394,17 +394,9 @@ impl Poisoned {
     fn from_stored(stored: StoredPoison) -> Result<Self> {
         let (PoisonNotes { table, error }, outbox_row) = stored.notes_and_outbox_row()?;
         let partition_key = outbox_row.partition_key().to_owned();
-        let StoredPoison { rows: build_poison_rows, is_whole } = stored;
+        let StoredPoison { rows: poison_rows, is_whole } = stored;
         // Verified later, if the work has a code at all.
         let authenticity = WorkAuthenticity::Unsigned;
-        Ok(Self {
-            table,
-            partition_key,
-            error,
-            authenticity,
-            outbox_row,
-            build_poison_rows,
-            is_whole,
-        })
+        Ok(Self { table, partition_key, error, authenticity, outbox_row, poison_rows, is_whole })
     }
 }

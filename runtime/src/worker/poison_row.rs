@@ -108,7 +108,7 @@ impl PoisonPart {
 pub(super) struct StoredPoison {
     /// The stored rows: one row, or two if the work and its notes do not fit into one.
     pub(super) rows: Vec<Row>,
-    /// Whether all parts are present.
+    /// Whether the work is complete. `false` if it was stored in two rows and one of them is missing.
     pub(super) is_whole: bool,
 }
 

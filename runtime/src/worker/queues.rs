@@ -16,7 +16,7 @@ use super::{
     poison::{EXPIRED, NOT_AUTHENTIC},
     state::{RoundResult, UNKNOWN_MESSAGE_WAIT, WorkSelectionByAge, Worker},
     verify::SignedMessage,
-    visit::PartitionVisit,
+    visit::LastPartitionVisit,
 };
 use crate::{
     authentic::WorkRefusal,
@@ -138,7 +138,7 @@ impl Worker {
 
     fn count_queue_message(&self, outcome: Result<MessageOutcome>, round: &mut RoundResult) {
         // Queue messages are in no partition that could be visited again.
-        self.count_message(outcome, round, &mut PartitionVisit::default());
+        self.count_message(outcome, round, &mut LastPartitionVisit::default());
     }
 
     /// Handles one received message. If this fails with an error of this library or of the queue, the message

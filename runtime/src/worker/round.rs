@@ -11,7 +11,7 @@ use super::{
     pass::PassOutcome,
     state::{RoundResult, WorkSelectionByAge, Worker, table_and_keys_of},
     stats::WorkerStats,
-    visit::{PartitionVisit, SeenPartitionState, TableAndPartitionKey},
+    visit::{LastPartitionVisit, SeenPartitionState, TableAndPartitionKey},
 };
 use crate::{error::Result, limits::saturating_u64, plan::outbox::DirectoryMarker};
 
@@ -120,7 +120,7 @@ impl Worker {
         markers: &[DirectoryMarker],
         due: WorkSelectionByAge,
     ) -> Result<(RoundResult, Vec<(String, String)>)> {
-        let (mut round, mut visit) = (RoundResult::default(), PartitionVisit::default());
+        let (mut round, mut visit) = (RoundResult::default(), LastPartitionVisit::default());
         // Before the work: a type that becomes known in the meantime makes the next visit due.
         let known_types = self.outbox().known_type_version_count();
         let mut fences = Fences::empty_for_table(table);
@@ -174,7 +174,7 @@ impl Worker {
         chunk: OutboxChunk,
         due: WorkSelectionByAge,
         round: &mut RoundResult,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) {
         visit.unknown += chunk.unknown;
         let mut chunk = chunk;
@@ -193,7 +193,7 @@ impl Worker {
         table: &str,
         row: &OutboxRow,
         due: WorkSelectionByAge,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) -> bool {
         let options = &self.outbox().options;
         let etag_looked_at = self
@@ -224,7 +224,7 @@ impl Worker {
         table: &str,
         outcomes: Vec<PassOutcome>,
         round: &mut RoundResult,
-        visit: &mut PartitionVisit,
+        visit: &mut LastPartitionVisit,
     ) {
         let mut finished = Vec::new();
         for outcome in outcomes {

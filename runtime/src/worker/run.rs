@@ -77,7 +77,7 @@ impl Worker {
     }
 
     /// Works until `stop` is ready, such as a signal, a channel or a timer. Work in progress is then dropped and
-    /// done by the next worker. [`stop_within`](Self::stop_within) gives it time to finish.
+    /// done by the next worker. [`stop_timeout`](Self::stop_timeout) gives it time to finish.
     ///
     /// Failures of the backend are counted in [`stats`](Self::stats) and reported to [`on_error`](Self::on_error)
     /// immediately, and the work is tried again.

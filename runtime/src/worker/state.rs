@@ -14,7 +14,7 @@ use super::{
     handler::{Context, MessageHandlers},
     stats::{LastFailure, WorkerStats},
     stopping::StopSignal,
-    visit::{LookBudget, PartitionVisit, TableAndPartitionKey},
+    visit::{LastPartitionVisit, LookBudget, TableAndPartitionKey},
 };
 use crate::{
     entity::{Message, TableEntity},
@@ -99,7 +99,7 @@ pub(super) struct WorkerMemory {
     /// Rows whose work is done and that are kept for a second look, with the ETag for which the work was done.
     pub(super) awaiting_second_look: BTreeMap<RowTexts, Option<ETag>>,
     /// The last visit of each partition, by table and PartitionKey.
-    pub(super) visits: BTreeMap<TableAndPartitionKey, PartitionVisit>,
+    pub(super) visits: BTreeMap<TableAndPartitionKey, LastPartitionVisit>,
     pub(super) looks: LookBudget,
     /// The ids of queue messages of unknown types, each with the time when it was last received.
     pub(super) unknown_messages: BTreeMap<String, Instant>,
@@ -329,7 +329,7 @@ impl Worker {
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Error> {
-    /// let worker = Client::memory().worker().stop_within(std::time::Duration::from_secs(20));
+    /// let worker = Client::memory().worker().stop_timeout(std::time::Duration::from_secs(20));
     /// // In a server: `tokio::signal::ctrl_c()`.
     /// worker.run(tokio::time::sleep(std::time::Duration::from_millis(20))).await;
     /// assert_eq!(worker.stats().failures, 0);
@@ -337,7 +337,7 @@ impl Worker {
     /// # }
     /// ```
     #[must_use]
-    pub fn stop_within(self, time: Duration) -> Self {
+    pub fn stop_timeout(self, time: Duration) -> Self {
         Self { stop_time: Some(time), ..self }
     }
 

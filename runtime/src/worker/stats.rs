@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::visit::PartitionVisit;
+use super::visit::LastPartitionVisit;
 use crate::error::{Error, ErrorKind};
 
 /// The work that a worker has done since it was created, and the open work at its last visits.
@@ -80,7 +80,7 @@ impl LastFailure {
 
 impl WorkerStats {
     /// Adds the counts of a partition's last visit.
-    pub(super) fn with_visit(mut self, visit: &PartitionVisit) -> Self {
+    pub(super) fn with_visit(mut self, visit: &LastPartitionVisit) -> Self {
         self.open += visit.open;
         self.waiting += visit.waiting;
         self.unknown += visit.unknown;

@@ -22,9 +22,9 @@ const MAX_DOUBLINGS: u32 = 4;
 /// Table and PartitionKey.
 pub(super) type TableAndPartitionKey = (String, String);
 
-/// The state of a partition at a worker's last visit, and the time of its next visit.
+/// What a worker found in a partition at its last visit, and when it visits the partition again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PartitionVisit {
+pub(super) struct LastPartitionVisit {
     pub(super) open: u64,
     pub(super) waiting: u64,
     pub(super) unknown: u64,
@@ -49,7 +49,7 @@ pub(super) struct SeenPartitionState {
     pub(super) known_types: usize,
 }
 
-impl PartitionVisit {
+impl LastPartitionVisit {
     /// Counts an outbox row with open work. `age` is `None` if the row's age is unknown.
     pub(super) fn add_open_row(&mut self, age: Option<Duration>) {
         self.open += 1;
@@ -134,7 +134,7 @@ impl LookBudget {
     /// [`LOOKS_PER_MINUTE`] allows for the time since the last look, counting at most one `interval` between rounds.
     pub(super) fn choose_partitions_to_look_at<'v>(
         &mut self,
-        visits: impl Iterator<Item = (&'v TableAndPartitionKey, &'v PartitionVisit)>,
+        visits: impl Iterator<Item = (&'v TableAndPartitionKey, &'v LastPartitionVisit)>,
         interval: Duration,
     ) -> BTreeSet<TableAndPartitionKey> {
         let now = Instant::now();

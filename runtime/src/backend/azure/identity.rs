@@ -68,6 +68,6 @@ impl AzureOptions {
         credential: Arc<dyn TokenCredential>,
     ) -> Result<Self> {
         let tokens = AccessTokenCache::new(Arc::new(AzureCoreCredential(credential)));
-        Self::new(Credential::Token(tokens)).for_account(account)
+        Self::new(Credential::Token(tokens)).with_public_cloud_account(account)
     }
 }

@@ -137,7 +137,7 @@ impl AzureOptions {
     /// `is_invalid` if the key is not base64 or the name is not a valid account name.
     pub fn from_account_key(account: &str, key: &str) -> Result<Self> {
         let key = AccountKey::new(account, key)?;
-        Self::new(Credential::Key(key)).for_account(account)
+        Self::new(Credential::Key(key)).with_public_cloud_account(account)
     }
 
     /// Uses a shared access signature (SAS): its URL, or its token alone, which also needs
@@ -186,7 +186,7 @@ impl AzureOptions {
         options
     }
 
-    pub(super) fn for_account(mut self, account: &str) -> Result<Self> {
+    pub(super) fn with_public_cloud_account(mut self, account: &str) -> Result<Self> {
         self.endpoint = Some(Endpoint::for_account("https", account, PUBLIC_CLOUD_SUFFIX)?);
         self.account = Some(account.to_owned());
         Ok(self)
@@ -208,7 +208,7 @@ impl AzureOptions {
     ///
     /// `is_invalid` if the name is not a valid account name.
     pub fn account(self, account: &str) -> Result<Self> {
-        self.for_account(account)
+        self.with_public_cloud_account(account)
     }
 
     /// Sets the endpoint suffix of another cloud, such as `core.chinacloudapi.cn` or

@@ -61,9 +61,9 @@ pub const fn assert_copy_keys_apart(a: &Schema, b: &Schema, message: &'static st
     }
 }
 
-/// Fails the compilation of a set with `allow(same_keys)` in which primaries of two members can have the same
-/// key, but a member lacks that permission: its queries would not ask for the type, and its writes would not
-/// look at it.
+/// Fails the compilation of a set with `allow(same_keys)` if primaries of two members can have the same key and one of
+/// the two types lacks `allow(same_keys)`. Queries of that type would not filter by the type, and its writes would not
+/// check the type of the stored row.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_shared_keys(a: &Schema, b: &Schema, message: &'static str) {

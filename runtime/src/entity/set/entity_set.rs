@@ -111,7 +111,8 @@ impl<E: TableEntity> SetMember for E {
     label = "not `DynamicEntity`"
 )]
 pub trait OtherRow: Sized {
-    /// Reads a row of any type, with all of its properties.
+    /// Reads a row into the value of the `#[table(other)]` variant, whatever the row's type, with all of its
+    /// properties.
     ///
     /// # Errors
     ///

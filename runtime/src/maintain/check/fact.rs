@@ -137,7 +137,8 @@ pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
     all
 }
 
-/// Reads facts from the rows of one entity's tables.
+/// Reads the facts in the rows of one entity's tables. A fact is one copy or list entry that is stored, or that a
+/// primary derives.
 pub(crate) struct CopyFactReader<'t, E> {
     pub(crate) table: &'t Table<E>,
     hashing: FactHasher,

@@ -136,7 +136,9 @@ pub(crate) enum LocalOrRemoteOwner {
     OfAnother,
 }
 
-/// Returns how a stored copy differs from the copy that its primary derives, if it does.
+/// Compares the copy stored under a key with the copy that a primary derives for it. Returns `Missing`, `Stale`,
+/// `Contested` or `Orphan`. Returns `None` if both are equal, or if the stored copy belongs to another primary and this
+/// primary derives none.
 pub(crate) fn copy_difference(
     wanted: Option<&Row>,
     found: Option<&Row>,

@@ -98,8 +98,8 @@ impl UnmatchedFacts {
         Self { scope, window, hashes: Hashes::default(), limit }
     }
 
-    /// Returns whether the scope compares the fact. A scope of tables compares remote facts, a scope of one
-    /// partition local ones.
+    /// Returns whether the check compares the fact. A check of tables compares remote copies and list entries, a check
+    /// of one partition compares local ones.
     pub(crate) fn is_fact_in_scope(&self, fact: &Fact<'_>) -> bool {
         fact.family.is_remote == matches!(self.scope, CheckScope::Tables(_))
     }

@@ -141,8 +141,8 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
         })
     }
 
-    fn has_blind_token_scopes(&self) -> bool {
-        self.provider.has_blind_token_scopes()
+    fn has_blind_token_key_per_scope(&self) -> bool {
+        self.provider.has_blind_token_key_per_scope()
     }
 
     fn blind_token_scope(&self, partition_key: &str) -> KeyScope {

@@ -204,7 +204,7 @@ impl KeyringBuilder {
             Some(fault) => Err(fault),
             None => {
                 let (scopes, rule) = (self.scopes.into(), self.rule);
-                Ok(Keyring { scopes, rule, has_blind_token_scopes: false })
+                Ok(Keyring { scopes, rule, has_blind_token_key_per_scope: false })
             }
         }
     }

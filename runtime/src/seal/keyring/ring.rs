@@ -36,7 +36,7 @@ pub struct Keyring {
     pub(super) scopes: Arc<BTreeMap<KeyScope, ScopeKeys>>,
     pub(super) rule: Option<PartitionScopeRule>,
     /// Whether each scope has blind token keys of its own.
-    pub(super) has_blind_token_scopes: bool,
+    pub(super) has_blind_token_key_per_scope: bool,
 }
 
 /// The keys of one scope.
@@ -70,7 +70,7 @@ impl Keyring {
         keys.primary = Some(key.id());
         keys.data.insert(key.id(), Arc::new(key));
         let scopes = BTreeMap::from([(KeyScope::default_scope(), keys)]);
-        Self { scopes: scopes.into(), rule: None, has_blind_token_scopes: false }
+        Self { scopes: scopes.into(), rule: None, has_blind_token_key_per_scope: false }
     }
 
     /// Sets the function from PartitionKey to key scope. Rows with encrypted values or a seal can be
@@ -109,13 +109,13 @@ impl Keyring {
     ///     .blind_token_key(&tenant, 1, &RootKey::generate()?)
     ///     .build()?
     ///     .with_scopes(KeyScope::named)
-    ///     .with_blind_token_scopes();
+    ///     .with_blind_token_key_per_scope();
     /// assert_eq!(keys.blind_token_scope("tenant-7"), tenant);
     /// # Ok::<(), entable::Error>(())
     /// ```
     #[must_use]
-    pub fn with_blind_token_scopes(mut self) -> Self {
-        self.has_blind_token_scopes = true;
+    pub fn with_blind_token_key_per_scope(mut self) -> Self {
+        self.has_blind_token_key_per_scope = true;
         self
     }
 
@@ -236,12 +236,12 @@ impl KeyProvider for Keyring {
         Box::pin(ready(self.blind_token_key(scope, version)))
     }
 
-    fn has_blind_token_scopes(&self) -> bool {
-        self.has_blind_token_scopes
+    fn has_blind_token_key_per_scope(&self) -> bool {
+        self.has_blind_token_key_per_scope
     }
 
     fn blind_token_scope(&self, partition_key: &str) -> KeyScope {
-        if self.has_blind_token_scopes {
+        if self.has_blind_token_key_per_scope {
             self.scope_of(partition_key)
         } else {
             KeyScope::default_scope()

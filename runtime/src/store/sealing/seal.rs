@@ -89,7 +89,7 @@ impl RowSealer {
     /// Returns the maker of blind tokens in keys. It has the blind token key that all partitions share. If scopes have
     /// their own keys, it has none yet.
     pub(crate) async fn shared_token_maker(&self) -> Result<TokenMaker> {
-        if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_blind_token_scopes()) {
+        if let Some(keys) = self.keys.as_ref().filter(|keys| keys.has_blind_token_key_per_scope()) {
             return Ok(TokenMaker::with_key_per_scope(keys.clone()));
         }
         self.fetch_blind_token_key(&KeyScope::default_scope(), None)

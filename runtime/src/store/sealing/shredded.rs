@@ -58,7 +58,7 @@ impl RowSealer {
     /// otherwise `None`.
     fn keys_of_scopes(&self, error: &Error) -> Option<&dyn KeyProvider> {
         let is_missing = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
-        let keys = self.keys.as_deref().filter(|keys| keys.has_blind_token_scopes())?;
+        let keys = self.keys.as_deref().filter(|keys| keys.has_blind_token_key_per_scope())?;
         (is_missing || is_key_gone(error)).then_some(keys)
     }
 }

@@ -53,7 +53,8 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         removal.ok().map(|removal| owned(removal.keys()))
     }
 
-    /// Changes an entity and plans its replacement under the ETag that was read. Completes the keys.
+    /// Changes an entity and plans its replacement under the ETag that was read. Fills in the blind tokens of the
+    /// planned keys.
     pub(super) async fn plan_change(&mut self, stored: Stored<T>) -> Result<Change> {
         let verb = self.apply_and_plan(stored)?;
         fill_tokens_of_change(self.client.outbox(), &self.table, verb).await
