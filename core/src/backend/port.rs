@@ -107,9 +107,9 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
         Box::pin(async { Err(no_backups_error()) })
     }
 
-    /// Returns a snapshot: the rows of this moment, which stay readable while writers go on. Fails with
-    /// `is_unsupported` by default, which suits stores without snapshots. A layer asks the backend that
-    /// it is around. Reads from the snapshot do not pass through the layer.
+    /// Returns a snapshot of the rows at this moment. They stay readable while writers continue. Fails with
+    /// `is_unsupported` by default, which suits stores without snapshots. A layer asks the backend that it is around.
+    /// Reads from the snapshot do not pass through the layer.
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
         Box::pin(async { Err(no_snapshots_error()) })
     }

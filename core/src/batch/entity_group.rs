@@ -29,7 +29,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Batch {
     table: String,
-    /// Shared with a store that keeps the operations longer than the batch lives.
+    /// The operations, in an `Arc` that a store can keep after the batch is dropped.
     operations: Arc<Vec<Operation>>,
     /// Indices of the operations, sorted by RowKey, to find rows that are written twice.
     by_row: Vec<usize>,

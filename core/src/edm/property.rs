@@ -20,8 +20,8 @@ pub trait Property: Sized {
     const OPTIONAL: bool;
     /// The service's type of the property.
     const EDM: EdmType = <Self::Scalar as EdmValue>::EDM;
-    /// The type of the property, whether it may be absent, and [`EdmValue::VALUES`]: generated schemas name
-    /// all at once.
+    /// The type of the property, whether it may be absent, and [`EdmValue::VALUES`]: Generated schemas use this one
+    /// constant for all three.
     #[doc(hidden)]
     const COLUMN: (EdmType, bool, &'static str) =
         (Self::EDM, Self::OPTIONAL, <Self::Scalar as EdmValue>::VALUES);

@@ -26,7 +26,7 @@ pub(crate) struct EntityAttr {
     pub(crate) rename_all: OnceSetting<Case>,
     pub(crate) validate: OnceSetting<Path>,
     pub(crate) hot_partition: OnceSetting<()>,
-    /// The notes of reports that `allow` silences, in the order of [`NOTES`].
+    /// Whether `allow` silences each note of a report, in the order of [`NOTES`].
     silenced: [OnceSetting<()>; NOTES.len()],
     /// Whether rows of other types may have the keys of this type's, from `allow(same_keys)`.
     pub(crate) same_keys: OnceSetting<()>,

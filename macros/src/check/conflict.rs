@@ -21,8 +21,8 @@ pub(super) fn report_conflicting_settings(fields: &[Field], errors: &mut Errors)
     }
 }
 
-/// Returns whether two settings of the field exclude each other. Any other problem of such a field follows from the
-/// surplus setting.
+/// Returns whether two settings of the field exclude each other. Other checks skip such a field, because any other
+/// problem follows from the conflict.
 pub(super) fn has_conflict(field: &Field) -> bool {
     let names = &field.attr.names;
     names.iter().any(|one| names.iter().any(|other| conflict(&field.attr, one, other).is_some()))

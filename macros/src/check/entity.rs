@@ -26,7 +26,8 @@ pub(super) fn check_table_names(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports an invalid table name. `hint` says what to write.
+/// Reports a table name that the service refuses, or that contains a date form although the entity's tables are not
+/// dated. `hint` is appended to the message and says what to write.
 fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     let (name, span) = (literal.value(), literal.span());
     if name.contains(['{', '}']) {
@@ -96,7 +97,7 @@ pub(super) fn check_discriminator_name(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports `allow(same_keys)` on a type whose rows say their type by their keys alone.
+/// Reports `allow(same_keys)` on a type with `discriminator = row_key`, whose rows have no property with their type.
 pub(super) fn check_shared_keys(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.shares_keys else { return };
     if matches!(entity.discriminator, Discriminator::RowKey) {

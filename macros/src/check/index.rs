@@ -9,7 +9,8 @@ use crate::{
 /// The maximum number of operations in an entity group transaction, which an entity shares with its local copies.
 const MAX_OPERATIONS: usize = 100;
 
-/// Rows of the primary's transaction that record pending writes of remote copies.
+/// The number of outbox rows in the primary's transaction that record pending writes of remote copies: the dirty row
+/// and the fence.
 const OUTBOX_ROWS: usize = 2;
 
 /// Properties of a remote copy for its primary entity.

@@ -7,7 +7,8 @@ use crate::{
     template::Form,
 };
 
-/// The property with the id of the write, in each row of a wide entity.
+/// The property in each row of a wide entity with the number of its rows and a random id. The id shows which rows were
+/// written together.
 const PARTS_PROPERTY: &str = "EntableParts";
 
 /// The maximum number of rows of a wide entity, whose numbers have two digits.
@@ -112,7 +113,7 @@ fn keys(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports parts without fields, and too many parts.
+/// Reports parts of a wide entity (its rows) that store no field, and a number of parts above 99.
 fn parts(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.wide else { return };
     let count = entity.wide_part_count();

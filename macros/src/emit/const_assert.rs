@@ -274,7 +274,8 @@ fn assert_parts_separated(entity: &Entity, family: &RowFamily) -> TokenStream {
     quote! { #partition #row }
 }
 
-/// Returns the message for the first part whose type decides whether a literal must follow it.
+/// Returns the error message for the first part of a key whose type, which only the compiler knows, determines whether
+/// a literal must follow the part. Returns `None` if no part is like that.
 fn unseparated_part_message(entity: &Entity, key: &KeyTemplate) -> Option<String> {
     key.segment_after_each_part(&entity.fields).find_map(|(second, has_fixed_width)| {
         match (second, has_fixed_width) {

@@ -5,7 +5,7 @@ use crate::model::{Entity, Field, KeyTemplate, RowFamily};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// Returns the expression `self.field`.
+/// Returns the expression `self.name`, with the field's name.
 fn field_of_self(field: &Field) -> TokenStream {
     let name = &field.ident;
     quote! { self.#name }

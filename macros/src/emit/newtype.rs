@@ -8,7 +8,7 @@ use crate::model::Newtype;
 
 /// Returns the impls of `EdmValue`, `KeyPart` and the traits for the forms of key parts.
 ///
-/// An impl applies only if the field's type has the same trait. The lifetime `'__a` in the bounds of an impl is
+/// An impl applies only if the field's type implements the same trait. The lifetime `'__a` in the bounds of an impl is
 /// unused. It makes the compiler check a bound where the impl is used instead of here.
 pub(super) fn emit_newtype(newtype: &Newtype) -> TokenStream {
     let Some((member, ty)) = &newtype.field else { return TokenStream::new() };

@@ -245,7 +245,7 @@ impl<'m> FamilyPathBuilder<'m> {
                 && (self.has_table(given) || self.is_window_given(given)))
     }
 
-    /// Returns the next part, with its number and its field.
+    /// Returns the first key part without a value, with its number and its field.
     fn next_part(&self, given: &GivenFlags) -> Option<(usize, &'m TemplatePart, &'m Field)> {
         let at = given.iter().position(|given| !given)?;
         let part: &'m TemplatePart = self.parts.get(at)?;
@@ -267,7 +267,7 @@ impl<'m> FamilyPathBuilder<'m> {
         with_parts(given, &fixed)
     }
 
-    /// Returns the numbers of a field's missing parts.
+    /// Returns the numbers of the key parts of a field that have no value yet.
     fn missing_parts(&self, given: &GivenFlags, field: usize) -> Vec<usize> {
         let parts = self.parts.iter().zip(given).enumerate();
         parts
@@ -379,7 +379,7 @@ impl<'m> FamilyPathBuilder<'m> {
         }
     }
 
-    /// Returns the name of the next field.
+    /// Returns the name of the field whose value the next step of the path sets.
     fn name_of_next(&self, given: &GivenFlags) -> Option<&'m str> {
         self.next_field(given).map(|field| &*field.name)
     }
@@ -390,7 +390,7 @@ impl<'m> FamilyPathBuilder<'m> {
         self.begins_with_table(given) && !self.keys_hold_time()
     }
 
-    /// Returns the field that comes next.
+    /// Returns the field whose value the next step of the path sets. Returns `None` if every part is given.
     pub(super) fn next_field(&self, given: &GivenFlags) -> Option<&'m Field> {
         let first = self.dated_field().map(|(_, field)| field);
         let first = first.filter(|_| self.begins_with_time(given));
@@ -602,8 +602,8 @@ impl<'m> FamilyPathBuilder<'m> {
         }
     }
 
-    /// Returns the methods for a field of a refused entity, which accept any argument and do nothing. `is_open`
-    /// adds methods for a range and a prefix.
+    /// Returns the methods for a field of a refused entity, which accept any argument and do nothing. If `is_open` is
+    /// set, also returns methods for a range and a prefix.
     fn takes_anything(
         &self,
         given: &GivenFlags,

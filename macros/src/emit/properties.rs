@@ -78,7 +78,8 @@ pub(super) fn emit_properties_struct(properties: &Properties) -> TokenStream {
     }
 }
 
-/// Returns the method that takes a property by name. A nested struct takes the properties with its prefix.
+/// Returns the method `offer`, which puts a property into the slot of the field with its name, or offers it to the
+/// nested struct with its prefix.
 fn offer(properties: &Properties) -> TokenStream {
     let fields = || properties.fields.iter().enumerate();
     let named = fields().filter(|(_, field)| field.storage.is_one_property());

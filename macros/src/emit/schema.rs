@@ -142,7 +142,8 @@ pub(super) fn emit_schema(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the fields of the schema that describe the parts of a wide entity.
+/// Returns the schema's fields `parts` and `part_rows`, which describe the rows (parts) of a wide entity. Returns
+/// `None` if the entity is not wide.
 fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
     entity.wide?;
     let of_part = |part| if part == 1 { marker.to_owned() } else { format!("{marker}#{part:02}") };
@@ -150,8 +151,8 @@ fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
     Some(quote! { parts: &[#(#markers),*], part_rows: _rt_Some(__PARTS), })
 }
 
-/// Returns the schema's field with the property that holds the time of expiry. Returns `None` if the entity has no
-/// `expires`.
+/// Returns the schema's field `expires`: the property that holds the time of expiry. Returns `None` if the entity has
+/// no `expires`.
 fn expires(entity: &Entity) -> Option<TokenStream> {
     let property = &entity.fields.get(entity.expires.as_ref()?.field)?.property;
     Some(quote! { expires: _rt_Some(#property), })

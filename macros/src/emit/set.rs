@@ -36,7 +36,7 @@ pub(super) fn emit_set_members(set: &EntitySet) -> TokenStream {
     }
 }
 
-/// Returns the schema of a member's entity.
+/// Returns an expression for the schema of the entity whose rows a member is read from.
 fn schema(set: &EntitySet, at: usize, member: &Member) -> TokenStream {
     let ty = match set.shape {
         Shape::Enum => {
@@ -48,7 +48,8 @@ fn schema(set: &EntitySet, at: usize, member: &Member) -> TokenStream {
     quote_spanned! { member.ty.span() => <#ty as _rt::SetMember>::MEMBER }
 }
 
-/// Returns assertions that no row can belong to two members.
+/// Returns const assertions, one group for each pair of members, that no row can belong to both. The compiler evaluates
+/// them.
 fn apart(set: &EntitySet, schemas: &[TokenStream]) -> TokenStream {
     let members = set.members.iter().zip(schemas).enumerate();
     let pairs = members.flat_map(|(at, later)| {
@@ -86,7 +87,8 @@ quote_spanned! { span =>
     quote! { #(#asserts)* }
 }
 
-/// Returns the impls of an enum.
+/// Returns the impls of `EntitySet` and `FromRow` for an enum, the conversions of its variants, and the impls that
+/// write it.
 pub(super) fn emit_enum_set(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let (from_row, columns) = (from_row(set), columns(set));
@@ -236,8 +238,8 @@ fn boxed_if(is_boxed: bool, value: TokenStream) -> TokenStream {
 
 /// Returns the impls that write a value of the set by writing its member.
 ///
-/// The impls apply only if every member is an entity. Their bounds have a lifetime that nothing uses, so that the
-/// compiler checks them where an impl is called. Without it, a set of projections would not compile.
+/// The impls apply only if every member is an entity. Their bounds have an unused lifetime, which makes the compiler
+/// check them where an impl is used. Without it, a set of projections would not compile.
 fn writes(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();

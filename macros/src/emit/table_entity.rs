@@ -67,7 +67,7 @@ pub(super) fn emit_table_entity(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the method that returns the table of an entity with dated tables.
+/// Returns the method `home_table` of an entity with dated tables, which determines the table from the entity's time.
 fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
     let field = entity.fields.get(dated.field)?;
     let (ident, to_ticks) =
@@ -79,7 +79,7 @@ fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
     })
 }
 
-/// Returns the method that calls the user's `validate` function.
+/// Returns the method `check`, which calls the user's function from `validate = path`.
 fn check(path: &Path) -> TokenStream {
     // An error about the function's result is reported where the function is named.
     let outcome = Ident::new("__outcome", path.span());

@@ -102,7 +102,7 @@ fn conditions(entity: &Entity) -> Option<TokenStream> {
     })
 }
 
-/// Returns the method that lists the values of blob fields, if there are any.
+/// Returns the method `blobs`, which lists the values of the blob fields. Returns `None` if there are none.
 fn blobs(entity: &Entity) -> Option<TokenStream> {
     let pushed = field::blob_value_statements(&entity.fields, &quote! { &mut __blobs });
     (!pushed.is_empty()).then(|| {

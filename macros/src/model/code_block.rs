@@ -5,7 +5,7 @@ use syn::{Attribute, Data, DeriveInput, Meta, Path};
 
 use crate::{errors::Errors, manifest, once_setting::OnceSetting};
 
-/// The block around all code of a derive.
+/// The settings of the block around all code of a derive: the path of the runtime, and the lints that it allows.
 #[derive(Debug)]
 pub(crate) struct CodeBlock {
     /// The path of the crate `entable`.

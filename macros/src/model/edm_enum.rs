@@ -33,7 +33,7 @@ pub(crate) struct Variant {
 }
 
 impl EdmEnum {
-    /// Reads the enum and its attributes. Reports mistakes.
+    /// Reads an enum and its attributes for the derive named `derive`. Reports mistakes to `errors`.
     pub(crate) fn new(input: &DeriveInput, derive: &str, errors: &mut Errors) -> Self {
         refuse_generics(input, derive, errors);
         let attr = EnumAttr::read(&input.attrs, errors);

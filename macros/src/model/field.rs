@@ -119,7 +119,7 @@ pub(crate) struct Field {
     pub(crate) has_token: bool,
     /// Whether the entity is stored as several rows. A long series is then divided among several parts.
     pub(crate) is_wide: bool,
-    /// Whether the property's name depends on a setting that could not be read.
+    /// Whether the property's name is unknown, because it depends on a setting that could not be read.
     pub(crate) is_name_lost: bool,
     /// The attributes as written, for spans in error messages.
     pub(crate) attr: FieldAttr,

@@ -38,7 +38,7 @@ pub(crate) struct KeyTemplate {
     pub(crate) segments: Vec<Segment>,
     /// Whether the template has no faults.
     pub(crate) is_sound: bool,
-    /// Whether a part of the template is missing in the segments, because the derive did not recognise its field.
+    /// Whether a part of the template is missing in `segments`, because it refers to an unknown field.
     pub(crate) has_lost_part: bool,
 }
 

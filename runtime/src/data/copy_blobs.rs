@@ -20,11 +20,11 @@ use crate::{
     },
 };
 
-/// Blobs that are compared and copied at once.
+/// The number of blobs that are compared or copied at the same time.
 const IN_FLIGHT: usize = 8;
-/// Bytes of one request of an upload that takes several. A blob of fewer bytes takes one request.
+/// The number of bytes in each request of an upload. A blob of fewer bytes takes one request.
 const PART_BYTES: u64 = 8 << 20;
-/// Requests of one upload that are under way at once.
+/// The number of requests of one upload that are in flight at the same time.
 const PARTS_IN_FLIGHT: usize = 3;
 
 /// A copy of all blobs into the blob store of another client, which [`Client::copy_blobs_to`] makes and which
@@ -42,7 +42,7 @@ pub struct CopyBlobs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CopyBlobsReport {
-    /// The blobs that were copied, because the target had none or others.
+    /// The blobs that were copied because they were missing or different in the target.
     pub copied: u64,
     /// The bytes of the blobs that were copied.
     pub bytes: u64,
@@ -51,7 +51,7 @@ pub struct CopyBlobsReport {
     /// The blobs that are missing in the target or differ there. Only [`CopyBlobs::compare_only`] counts them; a
     /// copy writes them.
     pub different: u64,
-    /// The blobs that were gone when it was their turn, because a writer has replaced or deleted them.
+    /// The blobs that a writer deleted after the copy had listed them and before it read them.
     pub gone: u64,
 }
 
@@ -180,11 +180,11 @@ enum Outcome {
     Equal,
     Different,
     Gone,
-    /// The blob holds nothing that a client would read.
+    /// The blob was skipped. The library wrote it to test the store, and no client reads it.
     Passed,
 }
 
-/// Two blob stores, and how blobs go from one to the other.
+/// Copies blobs from one blob store to another, or compares the two.
 struct Copier {
     from: Arc<dyn ObjectStore>,
     to: Arc<dyn ObjectStore>,

@@ -30,7 +30,7 @@ pub(crate) struct CsvRecordText {
 pub(crate) struct CsvRecordReader<R> {
     input: R,
     next_line: u64,
-    /// How much of the input was read.
+    /// The number of bytes of the input that were read.
     bytes: u64,
 }
 

@@ -11,8 +11,8 @@ use crate::{
     worker::POISON_TABLE,
 };
 
-/// The tables with the directory of open work, with the work that was put aside, with the floors of dated
-/// tables, which only rise, and with the markers of expiry: they say where workers of one store look.
+/// The library's own tables: the directory of open work, the poison table, the floors of dated tables, and the expiry
+/// markers. Their rows only make sense in the store that they were written for.
 const FRAMEWORK_TABLES: [&str; 4] = [DIRECTORY, POISON_TABLE, FLOOR_TABLE, EXPIRY];
 
 /// Returns whether the row belongs to the outbox.

@@ -44,7 +44,7 @@ const RANDOM_DIGITS: usize = 32;
 pub struct NewFile {
     file: File,
     name: NewFileName,
-    /// Whether a file that is not finished stays, for a later attempt to go on with it.
+    /// Whether an unfinished file stays when it is dropped, for a later attempt to continue it.
     is_kept: bool,
 }
 

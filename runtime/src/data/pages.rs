@@ -20,10 +20,10 @@ const READ_AHEAD_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) struct RowPages<'s> {
     store: Store,
     table: &'s str,
-    /// The filters of the requests that follow, the present one first.
+    /// The filters of the remaining requests, starting with the current one.
     filters: VecDeque<Filter>,
     from: Option<Continuation>,
-    /// The request for the next page, which runs while the caller works on the present one.
+    /// The request for the next page, which runs while the caller works on the current one.
     ahead: Option<TaskOrFuture<Result<Rows>>>,
     rows: VecDeque<Row>,
     requests: u64,

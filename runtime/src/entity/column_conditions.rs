@@ -134,8 +134,8 @@ impl<E, T: EdmValue, K: Comparable<Option<T>>> Column<E, Option<T>, K> {
     }
 }
 
-/// Returns the condition that a row has the property. Every value meets either `eq` or `ne` with one value:
-/// NaN and values of another type are different from it. A missing property meets neither.
+/// Returns a filter for rows that have the property. Every value meets either `eq` or `ne` with one value: NaN and
+/// values of another type are different from it. A missing property meets neither.
 fn presence(property: &str, edm: EdmType) -> Filter {
     // Use a value of the property's own type: emulators differ in comparisons across types.
     let value: Value = match edm {

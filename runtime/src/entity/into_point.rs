@@ -81,7 +81,8 @@ impl<E: TableEntity> IntoPoint for &KeyRef<E> {
     }
 }
 
-/// A path that does not lead to one row, and the bound on `T` that says why. It holds for no `T`.
+/// A path that does not lead to one row. Each impl has a bound on `T` that no type meets, and the compiler's message
+/// about this bound says why the path is refused.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a path to one row",
@@ -156,7 +157,7 @@ impl<E: TableEntity, T: LeadsToOneRow> NotOneRow<T> for Scan<E> {
     type Entity = E;
 }
 
-/// A path to the row that a verb writes: the entity's own row, and no copy of it.
+/// Returns the path to the row that a verb writes. This is the entity's primary row, never a copy.
 pub(crate) fn own_row(point: impl IntoPoint<View = impl WritableView>) -> super::UntypedPath {
     super::Path::access(point.into_point())
 }

@@ -103,8 +103,8 @@ impl ColumnSchema {
         }
     }
 
-    /// Creates the column of a field with one property. The tuple is [`Property::COLUMN`](crate::Property) of
-    /// the field's type: the stored type, whether the property may be absent, and the values that it can read.
+    /// Creates the column of a field that is stored as one property. The tuple is [`Property::COLUMN`](crate::Property)
+    /// of the field's type: the stored type, whether the property may be absent, and the values that it can read.
     #[doc(hidden)]
     pub const fn of_property_type(
         name: &'static str,
@@ -260,8 +260,8 @@ pub struct Schema {
     pub sealed: bool,
     /// Whether a write of a stored entity drops the properties that no version declares.
     pub drops_unknown: bool,
-    /// Whether rows of other types may have keys of the same form, as `allow(same_keys)` says. Queries then ask for
-    /// the type, and writes look at it.
+    /// Whether rows of other types may have keys of the same form, from `allow(same_keys)`. Queries then filter by the
+    /// type, and writes check the type of the stored row.
     pub shares_keys: bool,
     /// The notes of reports that `allow(..)` silences, such as `unread_index`.
     pub silenced_notes: &'static [&'static str],
@@ -378,7 +378,7 @@ impl Schema {
         (self.type_id)() == (other.type_id)()
     }
 
-    /// Returns the name of the property that says which type a row has, or `None` if the row's keys say it.
+    /// Returns the name of the property with a row's type, or `None` if the row's keys determine the type.
     pub(crate) const fn type_property(&self) -> Option<&'static str> {
         match self.discriminator {
             Discriminator::Property(name) => Some(name),

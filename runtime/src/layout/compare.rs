@@ -196,7 +196,7 @@ fn report_properties_encrypted_by_version(
     changes.push(RequiredWork::Migration, what, how);
 }
 
-/// Reports an entity of one row that is wide now, or the other way round.
+/// Reports an entity that was stored as one row and is `wide` in the code, or vice versa.
 fn report_other_width(
     was: &EntityShape,
     is: &EntityShape,

@@ -85,7 +85,7 @@ impl OldAndNewEntity<'_> {
         }
     }
 
-    /// Returns whether the primary's keys held this field, and hold it no longer.
+    /// Returns whether the field is in the primary's keys in the layout file, but not in the code.
     pub(super) fn is_key_field_that_moved(self, name: &str) -> bool {
         let holds = |entity: &EntityShape| {
             primary_layout(entity).is_some_and(|rows| {

@@ -16,7 +16,7 @@ use crate::{
     patterns::{AccessPatterns, Note},
 };
 
-/// The variable that makes [`Layout::check`] write the file.
+/// The environment variable that makes [`Layout::check`] write the file.
 const ACCEPT: &str = "ENTABLE_LAYOUT";
 
 /// Returns the [`Layout`](crate::layout::Layout) of entity types: how their rows are stored.
@@ -54,8 +54,8 @@ macro_rules! layout {
 /// if they are added ([`with_patterns`](Self::with_patterns)). [`layout!`](crate::layout!)
 /// makes it from the types, `parse` from the text that its `Display` writes.
 ///
-/// Check the text in as a file, and compare it with the code in a test ([`check`](Self::check)): no
-/// change of stored rows lands unseen.
+/// Check the text in as a file, and compare it with the code in a test ([`check`](Self::check)), so that no change of
+/// stored rows goes unnoticed.
 #[derive(Debug, Clone)]
 pub struct Layout {
     entities: Vec<EntityShape>,

@@ -79,8 +79,8 @@ impl EntityTypeChanges {
         self.list.push(LayoutChange { entity: self.entity.clone(), what, needs, how });
     }
 
-    /// Adds that a field may be absent now, or may no longer. `how_to_keep` says what lets stored rows without it
-    /// be read on.
+    /// Adds the change of a field that became optional or required. `how_to_keep` tells the user how stored rows
+    /// without the field stay readable.
     pub(super) fn push_changed_optionality(
         &mut self,
         field: &str,

@@ -9,8 +9,8 @@ use super::{
     shape::EntityShape,
 };
 
-/// A pattern that costs something else than its locked plan says, that is declared in another way, or whose claim
-/// does not hold.
+/// A pattern whose cost differs from its plan in the layout file, whose declaration has changed, or whose claim does
+/// not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PatternChange {

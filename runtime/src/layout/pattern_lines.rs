@@ -81,7 +81,8 @@ fn parse_plan(text: &str) -> Option<PlanShape> {
     is_end(words).map(|()| plan)
 }
 
-/// Takes `word` and the number after it, if the next word is `word`. Returns `None` if no number follows.
+/// Takes `word` and the number after it, if the next word is `word`. Returns `Some(None)` if it is another word, and
+/// `None` if no number follows.
 fn parse_number(words: &mut Words<'_>, word: &str) -> Option<Option<u64>> {
     if takes_word(words, word) { words.next()?.parse().ok().map(Some) } else { Some(None) }
 }

@@ -44,7 +44,7 @@ pub(super) struct CallShape {
     pub(super) entity_type: Option<String>,
     /// `Primary`, or the index or list that is read. `None` for a write, and for a scan of a table.
     pub(super) rows: Option<String>,
-    /// How many entities of the type follow one another in a transaction.
+    /// The number of consecutive equal calls of the pattern, one for each entity that a transaction writes.
     pub(super) times: usize,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct EntityShape {
     pub(super) parts: usize,
     /// The time property that chooses a row's dated table. `None` if the entity has no dated tables.
     pub(super) dated_by: Option<String>,
-    /// The property that names the type of a row, or `None` if the form of its keys does.
+    /// The property that contains the type of a row, or `None` if the form of the row's keys determines the type.
     pub(super) discriminator: Option<String>,
     /// Whether a property of each row authenticates all others.
     pub(super) is_sealed: bool,
@@ -332,10 +332,11 @@ impl PropertyShape {
     }
 }
 
-/// Most slots of any series: more than an entity has properties.
+/// The maximum number of slots of a series in a layout file. It is above the number of properties that an entity can
+/// have.
 const MAX_SLOTS: usize = 30_000;
 
-/// Most slots of a series in one part of a wide entity.
+/// The maximum number of slots of one series that a part of a wide entity stores.
 const MAX_SLOTS_OF_PART: usize = 200;
 
 impl SeriesShape {

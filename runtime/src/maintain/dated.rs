@@ -37,7 +37,7 @@ pub struct Dropped {
     pub kept: Vec<String>,
 }
 
-/// A creation of dated tables. [`Table::create_between`] returns it, and it runs when it is awaited.
+/// Creates the dated tables of a window of times. [`Table::create_between`] returns it, and it runs when it is awaited.
 #[must_use = "does nothing unless awaited"]
 #[derive(Debug)]
 pub struct CreateTables<E> {

@@ -87,7 +87,7 @@ pub(crate) struct ClaimLeftOnDrop {
 }
 
 impl ClaimLeftOnDrop {
-    /// Starts using a claim row.
+    /// Creates the guard of a claim row. Dropping it while the claim is alive adds the claim to `left`.
     pub(crate) fn new(row: ClaimRow, left: Arc<LeftClaims>) -> Self {
         Self { row, left, is_over: AtomicBool::new(false) }
     }

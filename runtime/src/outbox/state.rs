@@ -106,7 +106,8 @@ impl Outbox {
         self.store.estimate_store_time_if_expiring([schema]);
     }
 
-    /// Returns the number of known type versions. When it has grown, unknown rows may have become known.
+    /// Returns the number of type versions that this client knows. If it has grown, outbox rows of formerly unknown
+    /// types can be worked on.
     pub(crate) fn known_type_version_count(&self) -> usize {
         self.known_types.type_version_count()
     }

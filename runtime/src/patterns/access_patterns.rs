@@ -64,7 +64,7 @@ macro_rules! access_patterns {
     };
 }
 
-/// Returns whether the name is in the list once.
+/// Returns whether the list contains the name exactly once.
 #[doc(hidden)]
 #[allow(
     clippy::indexing_slicing,
@@ -116,12 +116,13 @@ impl AccessPatterns {
         (self.make)()
     }
 
-    /// Returns the numbers of the design: requests, partitions, storage and money.
+    /// Returns the plan of the patterns: how many requests each call sends, the load of partitions, storage and prices.
     pub fn plan(&self) -> Plan {
         Plan::of_patterns(self.name, &self.patterns())
     }
 
-    /// Compares what each pattern claims with the plan that its call makes. Needs no store.
+    /// Fails if the plan of a pattern's call is not what the pattern claims, for example another cost class or more
+    /// requests. Needs no store.
     ///
     /// # Errors
     ///

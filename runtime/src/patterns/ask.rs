@@ -1,4 +1,5 @@
-//! The functions that make questions, each named after the verb that a program calls.
+//! The functions that create questions. A question is one call that a program makes, and each function has the name of
+//! the verb in that call.
 
 use std::collections::BTreeSet;
 
@@ -45,8 +46,8 @@ where
     Client::memory().table::<P::Entity>().query(path)
 }
 
-/// Asks what a function of the program asks: it is called with a client of an empty store in memory, and
-/// nothing is sent. The pattern then checks the query that the program runs, and not a second text of it.
+/// Asks for the result of the query that `make` returns. Calls `make` with a client of an empty store in memory, and
+/// sends nothing. The pattern then checks the query that the program runs, instead of a copy of its code.
 pub fn read_by<E, T>(make: impl FnOnce(&Client) -> Query<E, T>) -> Question {
     make(&Client::memory()).into()
 }
@@ -110,8 +111,8 @@ writes! {
 }
 
 /// Inserts many entities, as [`Bulk::insert_all`](crate::Bulk::insert_all) does with eight transactions in flight: as
-/// many as the pattern's `rows`, spread evenly over its `over` partitions. They come partition by partition, each has
-/// lists of its own, and 100 rows are smaller than 4 MiB.
+/// many as the pattern's `rows`, spread evenly over its `over` partitions. The plan assumes that the entities arrive
+/// partition by partition, that each has lists of its own, and that 100 rows are smaller than 4 MiB.
 ///
 /// ```
 /// # use entable::prelude::*;

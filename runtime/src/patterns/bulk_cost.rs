@@ -1,4 +1,4 @@
-//! Computes what a bulk load sends: its transactions are as full as those of [`Bulk`](crate::Bulk).
+//! Computes the requests of a bulk load, whose transactions are as full as the transactions of [`Bulk`](crate::Bulk).
 
 use super::{question::Requests, write_cost::CostModel};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     table::bulk::{group::room_for_changes, run::CONCURRENCY},
 };
 
-/// A bulk load of new entities of one type, which come partition by partition.
+/// A bulk load of new entities of one type, which arrive partition by partition.
 #[derive(Debug, Clone)]
 pub(super) struct BulkWork {
     /// The cost of one insert.
@@ -16,17 +16,18 @@ pub(super) struct BulkWork {
     is_in_turn: bool,
 }
 
-/// The transactions of a load. Each partition has as many entities as the next, or one more.
+/// The number and sizes of the transactions of a bulk load. The numbers of entities in two partitions differ by at most
+/// one.
 #[derive(Debug, Clone, Copy)]
 struct Groups {
-    /// The number of transactions.
+    /// The number of all transactions.
     all: u64,
-    /// The number of full transactions of the partition that has the most.
+    /// The number of full transactions in the partition with the most entities.
     full_of_partition: u64,
     partitions: u64,
     /// The number of partitions whose last transaction is not full.
     with_rest: u64,
-    /// The number of transactions of one entity.
+    /// The number of transactions that write a single entity.
     of_one: u64,
     /// The number of entities in the largest transaction.
     largest: u64,
@@ -35,7 +36,7 @@ struct Groups {
 }
 
 impl BulkWork {
-    /// Returns the load of entities whose insert has this cost.
+    /// Creates the bulk load of entities that cost `insert` each.
     pub(super) fn of_insert(schema: &Schema, insert: CostModel) -> Self {
         Self {
             insert,
@@ -43,7 +44,8 @@ impl BulkWork {
         }
     }
 
-    /// Returns the rows that a transaction needs once for all entities: the fence, and the claim's deletion.
+    /// Returns the number of operations that a transaction has once for all of its entities: the write of the
+    /// partition's fence, and the deletion of the claim that reserved unique keys.
     fn shared_rows(&self) -> usize {
         usize::from(self.insert.has_fence()) + usize::from(self.insert.has_claim())
     }
@@ -109,8 +111,8 @@ impl BulkWork {
         }
     }
 
-    /// Returns the requests that follow one another, while other transactions are in flight. Full transactions come
-    /// first, since the rest of each partition is sent at the end.
+    /// Returns how many round trips the load takes with its transactions in flight at the same time. Full transactions
+    /// come first, because the rest of each partition is sent at the end.
     fn round_trips(&self, groups: Groups) -> u64 {
         let of = |entities: u64| {
             let entities = saturating_usize(entities);
@@ -151,7 +153,8 @@ impl BulkWork {
     }
 }
 
-/// Returns the first number from which on `holds` is true, which it is for `last`.
+/// Returns the smallest number for which `holds` is true. Requires that `holds` is true for `last`, and for every
+/// number above one for which it is true.
 fn first_that(last: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut fails_below, mut holds_from) = (0, last);
     while fails_below < holds_from {

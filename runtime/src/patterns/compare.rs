@@ -1,4 +1,4 @@
-//! Puts two designs for the same questions side by side.
+//! Compares two designs for the same questions.
 
 use super::{
     markdown::{number, push_table},
@@ -7,8 +7,8 @@ use super::{
 use crate::store::usage::Prices;
 
 impl Plan {
-    /// Returns both designs as a table in Markdown: class, requests, round trips, rows and consistency of each pattern, by
-    /// its name, then requests, storage and money of the whole.
+    /// Returns a Markdown table with both designs: for each pattern, by its name, the cost class, requests, round
+    /// trips, rows and consistency. The last rows contain the requests, storage and prices of each whole design.
     pub fn compare(&self, other: &Self, prices: &Prices) -> String {
         let mut out = format!("# {} and {}\n", self.name, other.name);
         let (mine, theirs) = (self.name.as_str(), other.name.as_str());

@@ -11,15 +11,15 @@ use crate::{
     store::usage::Prices,
 };
 
-/// How many times the load a plan looks at.
+/// The multiples of the load that a plan shows.
 const FACTORS: [(&str, f64); 3] = [("1", 1.0), ("10", 10.0), ("1,000", 1_000.0)];
 
-/// How the figures are made.
+/// The paragraph that explains how the figures of a plan are computed.
 const ABOUT: &str = "Requests follow from the declarations and paths, rates from the patterns. Round trips are the \
     requests that a caller waits for one after another. A month has 30 days. Lookups of the outbox by workers are \
     not counted.";
 
-/// A table of a plan, with what is said below it. Text between backquotes is code.
+/// A table of a plan, with the paragraphs below it. Text between backquotes is code.
 #[derive(Debug, Default)]
 pub(crate) struct PlanPart {
     pub(crate) title: &'static str,
@@ -27,18 +27,18 @@ pub(crate) struct PlanPart {
     pub(crate) rows: Vec<Vec<String>>,
     /// Paragraphs that explain how the figures of the table are computed.
     pub(crate) about: Vec<String>,
-    /// A sentence for each partition that gets more requests than one partition can take.
+    /// A sentence for each partition that gets more entities per second than one partition can take.
     pub(crate) hot: Vec<String>,
 }
 
 impl Plan {
-    /// Returns the plan as Markdown: what each pattern costs, the load of account and partitions, today and
-    /// with more of it, and the storage.
+    /// Returns the plan as Markdown: the cost of each pattern, the load of the account and of partitions (also for
+    /// multiples of the load), and the storage.
     pub fn markdown(&self) -> String {
         self.render(None)
     }
 
-    /// Returns the plan as Markdown, with the price of a month.
+    /// Returns the plan as Markdown, with the prices per month.
     pub fn markdown_priced(&self, prices: &Prices) -> String {
         self.render(Some(prices))
     }
@@ -49,7 +49,7 @@ impl Plan {
         out
     }
 
-    /// Adds the plan as Markdown, below a heading of the caller.
+    /// Appends the plan to `out` as Markdown. The caller writes the heading.
     pub(crate) fn push_markdown(&self, prices: Option<&Prices>, out: &mut String) {
         for part in self.parts(prices) {
             let escaped = |cell: &String| cell.replace('|', "\\|");
@@ -63,7 +63,7 @@ impl Plan {
         }
     }
 
-    /// Returns the tables of the plan, in their order.
+    /// Returns the tables of the plan in the order in which they are shown.
     pub(crate) fn parts(&self, prices: Option<&Prices>) -> Vec<PlanPart> {
         let mut parts = vec![self.calls_part(prices), self.load_part(prices)];
         if !self.stored.is_empty() {

@@ -1,4 +1,4 @@
-//! What a design stores and scans when it has a million, a billion and a trillion rows.
+//! Computes the storage and the scans of a design with a million, a billion and a trillion rows.
 
 use super::{
     figures::PlanPart,
@@ -12,13 +12,14 @@ use crate::{
 
 const ROWS: [(&str, f64); 3] = [("10^6", 1e6), ("10^9", 1e9), ("10^12", 1e12)];
 const TIB: f64 = 1_099_511_627_776.0;
-/// The most that the service says that a table has.
+/// The documented maximum size of a table, in TiB.
 const TABLE_TIB: f64 = 500.0;
-/// Seconds of a minute, an hour and a day, with what times are written in from twice that on.
+/// Units of time, each with its length in seconds. A time of at least two units is shown in that unit.
 const UNITS: [(&str, f64); 3] = [("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)];
 
 impl Plan {
-    /// Returns the storage, and one scan of it, for more rows of the mean size of those that the plan stores.
+    /// Returns a table with the storage and the cost of one scan, for larger numbers of rows with the mean size of the
+    /// plan's rows.
     pub(super) fn growth_part(&self, prices: Option<&Prices>) -> PlanPart {
         let rows = self.stored.iter().fold(0, |sum: u64, stored| sum.saturating_add(stored.rows));
         let row = count_to_f64(self.stored_bytes()) / count_to_f64(rows.max(1));
@@ -57,7 +58,7 @@ impl Plan {
     }
 }
 
-/// Writes a time in the largest unit that fits at least twice, otherwise in seconds.
+/// Returns a time as text, in the largest unit that fits into it at least twice, otherwise in seconds.
 fn time(seconds: f64) -> String {
     let unit = UNITS.iter().find(|(_, unit)| seconds >= 2.0 * unit);
     unit.map_or_else(

@@ -1,4 +1,4 @@
-//! Finds the partitions that get more load than one partition takes.
+//! Finds the partitions that get more entities per second than one partition can take.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::limits::PARTITION_ENTITIES_PER_SECOND;
 
-/// Partitions that get more entities in a second than the service says that one takes,
+/// Partitions of a row family whose load exceeds the documented limit of one partition,
 /// [`PARTITION_ENTITIES_PER_SECOND`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -21,9 +21,9 @@ pub struct HotPartition {
     pub table: String,
     /// The template of the PartitionKey.
     pub partition_key: String,
-    /// Entities that are read and written in a second in the partition with the most load.
+    /// The entities per second that are read and written in the partition with the most load.
     pub entities_per_second: f64,
-    /// The least number of partitions that take the load.
+    /// The minimum number of partitions that can take the load.
     pub partitions_needed: u64,
     /// The advice for sharing the load among more partitions, as an English clause: "begin the PartitionKey with a
     /// bucket", for example.
@@ -31,7 +31,7 @@ pub struct HotPartition {
 }
 
 impl HotPartition {
-    /// Returns the partition, its load and its cure as a sentence. Keys and tables are in backquotes.
+    /// Returns a sentence with the partition, its load and the advice. Keys and tables are in backquotes.
     pub(super) fn words(&self) -> String {
         format!(
             "`{}` of `{}` gets {} entities/s in one partition and needs {} partitions: {}.",
@@ -58,8 +58,8 @@ impl HottestPartitionLoad {
 }
 
 impl Plan {
-    /// Returns the load of the hottest partition of each row family: the sum of what the patterns ask of it,
-    /// each spread evenly over the partitions that the pattern names.
+    /// Returns the load of the hottest partition of each row family. This is the sum of the loads of all patterns, each
+    /// spread evenly over the number of partitions that the pattern states.
     pub(super) fn partition_loads(&self) -> BTreeMap<&PartitionUse, HottestPartitionLoad> {
         let mut loads: BTreeMap<&PartitionUse, HottestPartitionLoad> = BTreeMap::new();
         for call in &self.calls {
@@ -78,7 +78,7 @@ impl Plan {
         loads
     }
 
-    /// Returns the entities that are read and written in a second in the partition with the most load.
+    /// Returns how many entities per second are read and written in the partition with the most load.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -97,8 +97,8 @@ impl Plan {
         self.partition_loads().values().fold(0.0, |most, load| load.total().max(most))
     }
 
-    /// Returns the partitions that get more load than one takes, with the cure of the design guide. A pattern
-    /// that does not say over how many partitions its load is spread counts for one.
+    /// Returns the partitions that get more load than one partition can take, with the design guide's advice. The load
+    /// of a pattern without `over` counts for a single partition.
     pub fn hot_partitions(&self) -> Vec<HotPartition> {
         let target = f64::from(PARTITION_ENTITIES_PER_SECOND);
         let loads = self.partition_loads().into_iter();

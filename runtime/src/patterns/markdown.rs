@@ -1,6 +1,6 @@
-//! Writes what reports and plans have in common: tables in Markdown, numbers and shares.
+//! Writes Markdown tables, numbers and percentages for reports and plans.
 
-/// Adds a table in Markdown. The cells are written as they are.
+/// Appends a Markdown table to `out`. The caller escapes the cells.
 pub(crate) fn push_table(
     heads: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
@@ -17,7 +17,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Returns a number with as many decimals as its size asks for.
+/// Returns a number as text. Small numbers get more decimals than large ones.
 pub(crate) fn number(value: f64) -> String {
     match value {
         _ if value.fract() == 0.0 && value < 1e15 => format!("{value:.0}"),

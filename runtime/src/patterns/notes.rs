@@ -1,4 +1,4 @@
-//! Finds what patterns show about the types that they use: indexes and lists that no question reads.
+//! Finds the indexes and lists that no pattern reads, among the types that the patterns use.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl fmt::Display for Note {
 
 impl AccessPatterns {
     /// Returns the indexes and lists that no pattern reads, of the types that the patterns use. Each write of an entity
-    /// also writes its copies and lists. An index that is `unique` has a use without readers.
+    /// also writes its copies and lists. A `unique` index is useful even if nothing reads it, and gets no note.
     /// `#[table(allow(unread_index))]` silences the notes about a type.
     ///
     /// ```
@@ -73,7 +73,7 @@ fn is_same(one: &RowFamily, other: &RowFamily) -> bool {
     (one.name, one.marker) == (other.name, other.marker)
 }
 
-/// Returns a note about each index and list of the type that is not read.
+/// Returns a note for each index and list of the type that no pattern reads.
 fn unread(schema: &Schema, is_read: impl Fn(&RowFamily) -> bool) -> Vec<Note> {
     if schema.silenced_notes.contains(&UNREAD_INDEX) {
         return Vec::new();

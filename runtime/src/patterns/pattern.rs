@@ -1,4 +1,4 @@
-//! A pattern: a question with its name, what it may cost, and how often it is asked.
+//! A pattern: a question with its name, its maximum cost, and how often it is asked.
 
 use super::{
     question::{Question, Requests},
@@ -23,19 +23,19 @@ use crate::access::CostClass;
 #[derive(Debug, Clone)]
 pub struct Pattern {
     pub(crate) name: String,
-    /// The class that the pattern claims; `None` for a write.
+    /// The cost class that the pattern claims, or `None` for a write.
     pub(crate) claim: Option<CostClass>,
     pub(crate) question: Question,
     pub(crate) rows: u64,
     pub(crate) most_requests: Option<u64>,
     pub(crate) per_second: f64,
-    /// The number of partitions that the load is spread over evenly; 1 if nobody said it.
+    /// The number of partitions that the load is spread over evenly. 1 unless [`over`](Self::over) sets it.
     pub(crate) partitions: u64,
-    /// The number of existing tables of a window; `None` if nobody said it.
+    /// The number of existing tables in a window of dated tables. `None` unless [`tables`](Self::tables) sets it.
     pub(crate) tables: Option<u64>,
 }
 
-/// The time that a rate is counted in, as [`Pattern::at`] takes it.
+/// The unit of time of a rate, for [`Pattern::at`].
 #[allow(non_camel_case_types, reason = "written as units are: `20/s`")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
@@ -60,7 +60,8 @@ impl Per {
     }
 }
 
-/// How often something happens: a number and its time, such as `(20, Per::s)`. A pattern says it as `at 20/s`.
+/// How often a question is asked: a number and a unit of time, such as `(20, Per::s)`. In
+/// [`access_patterns!`](crate::access_patterns!), write `at 20/s`.
 #[diagnostic::on_unimplemented(
     message = "a rate needs a unit",
     label = "this number has no unit: write `at 20/s`, `/min`, `/h` or `/day`"
@@ -126,22 +127,22 @@ impl Pattern {
         Self { rows, ..self }
     }
 
-    /// Sets how often the question is asked: a number, and the time that it is counted in.
+    /// Sets how often the question is asked, as a number and a unit of time.
     #[must_use]
     pub fn at(self, rate: impl Rate) -> Self {
         Self { per_second: rate.per_second(), ..self }
     }
 
-    /// Sets over how many partitions the load is spread evenly; 1 if it is not set, the worst case. The entities of a
-    /// bulk load are spread over them.
+    /// Sets over how many partitions the load is spread evenly. The default is 1, the worst case. The entities of a
+    /// bulk load are spread over the same partitions.
     #[must_use]
     pub fn over(self, partitions: u64) -> Self {
         Self { partitions: partitions.max(1), ..self }
     }
 
-    /// Sets the number of existing tables in a window of dated tables, which the rows are spread over evenly. Only
-    /// windows of more than 32 tables need it: they read those that exist, and a smaller window asks each of its
-    /// tables. 1 if it is not set.
+    /// Sets the number of existing tables in a window of dated tables, which the rows are spread over evenly. The
+    /// default is 1. Only a window of more than 32 tables needs it, because its query reads only the existing tables. A
+    /// query of a smaller window asks every table.
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -164,24 +165,24 @@ impl Pattern {
         Self { tables: Some(tables), ..self }
     }
 
-    /// Sets the most requests that a call may send, those after the answer included.
+    /// Sets the maximum number of requests of a call, including requests after its answer.
     #[must_use]
     pub fn requests(self, most: u64) -> Self {
         Self { most_requests: Some(most), ..self }
     }
 
-    /// Returns the number of requests of a call to the table store, those after the answer included.
+    /// Returns the number of requests that a call sends to the table store, including requests after its answer.
     pub fn request_count(&self) -> u64 {
         self.cost().total()
     }
 
-    /// Returns the number of requests of a call to the blob store, those after the answer included.
+    /// Returns the number of requests that a call sends to the blob store, including requests after its answer.
     pub fn blob_request_count(&self) -> u64 {
         self.cost().blobs
     }
 
-    /// Returns the requests that a caller waits for one after another: the latency of the call, counted in round
-    /// trips. Requests that are sent at the same time count once, and those after the answer do not count.
+    /// Returns the latency of a call in round trips: how many requests the caller waits for, one after another.
+    /// Requests that are sent at the same time count once. Requests after the answer do not count.
     ///
     /// ```
     /// # use entable::prelude::*;

@@ -1,4 +1,4 @@
-//! The numbers of a design: what its patterns ask of the service, per second and month.
+//! Plans: the requests, load, storage and prices of access patterns, per second and per month.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub(super) const MONTH: f64 = 2_592_000.0;
 /// The version of the JSON text.
 const FORMAT: u32 = 1;
 
-/// The numbers of a design, from its patterns alone: requests, partitions, storage, money.
+/// The requests, load of partitions, storage and prices of a design, computed from its patterns alone.
 /// [`AccessPatterns::plan`](super::AccessPatterns::plan) makes it.
 ///
 /// ```
@@ -43,7 +43,7 @@ pub struct Plan {
     pub(super) stored: Vec<StoredRows>,
 }
 
-/// A pattern with its numbers.
+/// A pattern with the planned cost and load of its call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PlannedCall {
     pub(super) name: String,
@@ -101,7 +101,8 @@ impl PlannedCall {
         of_a_call * self.per_second * MONTH
     }
 
-    /// Returns in words whether readers see what was written at once, or later.
+    /// Returns `follows` if the call deals with remote rows that are written later than their primaries, otherwise
+    /// `exact`.
     pub(super) const fn consistency(&self) -> &'static str {
         if self.follows { "follows" } else { "exact" }
     }
@@ -163,8 +164,8 @@ impl Plan {
     }
 
     /// Adds the storage of `entities` entities of a type, with all of their copies, if each row has the mean size of a
-    /// row in `report`, which [`Client::partition_report`](crate::Client::partition_report) measured. Ten thousand
-    /// entities in a store say what a billion of them take.
+    /// row in `report`, which [`Client::partition_report`](crate::Client::partition_report) measured. Measuring ten
+    /// thousand entities is enough to estimate the size of a billion.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -261,7 +262,7 @@ impl Plan {
         1.0 / self.account_share().max(hottest)
     }
 
-    /// Returns the bytes that are stored.
+    /// Returns the number of stored bytes of all entities and tables that were added to the plan.
     pub fn stored_bytes(&self) -> u64 {
         self.stored.iter().fold(0, |sum, stored| sum.saturating_add(stored.bytes))
     }
@@ -302,7 +303,7 @@ fn rows_of_entity(schema: &Schema) -> u64 {
     saturating_u64(families + further_parts)
 }
 
-/// Returns a count as a number with a fraction.
+/// Converts a count to a floating-point number. Counts above 2^53 are rounded.
 #[allow(clippy::cast_precision_loss, reason = "a figure need not be exact to the 16th digit")]
 pub(super) const fn count_to_f64(count: u64) -> f64 {
     count as f64

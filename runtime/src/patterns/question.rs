@@ -1,4 +1,5 @@
-//! What a pattern asks, as facts that need no store: the rows that it reads or writes, and its requests.
+//! Questions: calls of a program, with the rows that each reads or writes and its requests. They are computed from the
+//! types, without a store.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,8 @@ use crate::{
     query::list_query::POINT_READS,
 };
 
-/// One call of a program, with what follows from the types: its plan, without a store. Functions of
-/// [`patterns`](crate::patterns) make it, such as [`get`](super::get) and [`insert`](super::insert).
+/// One call of a program, with the requests that follow from its types. Functions of [`patterns`](crate::patterns) make
+/// it, such as [`get`](super::get) and [`insert`](super::insert).
 #[derive(Debug, Clone)]
 pub struct Question {
     /// The verb in words, such as `get` or `replace, no key changes`.
@@ -28,9 +29,10 @@ pub struct Question {
     pub(super) partition: PartitionUse,
     /// The requests of a write to rows in other partitions, for each row family.
     pub(super) elsewhere: Vec<Elsewhere>,
-    /// Whether rows in other partitions follow: those that the call reads, or copies of what it writes.
+    /// Whether the call deals with remote rows, which are written later than their primaries: it reads such rows, or
+    /// writes an entity that has them.
     pub(super) follows: bool,
-    /// The error that the call would return at once.
+    /// The error that the call would return without sending a request.
     pub(crate) fault: Option<Error>,
     /// The calls that the question makes: one, or the writes of a transaction.
     pub(crate) calls: Vec<Call>,
@@ -82,7 +84,7 @@ pub(super) struct QueryWork {
     pub(super) rows_per_item: u64,
     pub(super) tables: u64,
     pub(super) lists_tables: bool,
-    /// Whether each entity is read by itself, through the ids in a list.
+    /// Whether each entity costs a point read, because its id is read from a list.
     pub(super) reads_each: bool,
     /// The partitions of the entities in a list.
     pub(super) primaries: Option<PartitionUse>,
@@ -161,9 +163,9 @@ pub(crate) struct Requests {
     pub(super) after: u64,
     /// Requests to the blob store.
     pub(crate) blobs: u64,
-    /// Rows that are read, or operations in the transaction, in the partition of the question.
+    /// The rows that are read, or the operations of the transaction, in the partition that the call reads or writes.
     pub(super) rows: u64,
-    /// Requests that the caller waits for one after another; requests sent together count once.
+    /// The latency of the call in round trips. Requests that are sent together count once.
     #[serde(default)]
     pub(crate) round_trips: u64,
     /// Entities that a bulk load writes; 0 for any other call.
@@ -193,7 +195,7 @@ impl PartitionUse {
         }
     }
 
-    /// Returns the partitions of rows that no family describes.
+    /// Returns the partitions of rows whose row family is unknown, in `table`.
     pub(super) fn unknown(table: &str) -> Self {
         Self { table: table.to_owned(), key: String::new(), shape: PartitionShape::Fields }
     }
@@ -278,8 +280,8 @@ impl Question {
         }
     }
 
-    /// Says which property a write changes that changes no key. Partial copies that lack
-    /// it are not written again. Without it, each copy counts that holds any property outside keys.
+    /// Sets the property that the write changes, for a verb that changes no key. Partial copies that lack the property
+    /// are not written again. Without this call, the plan counts every copy that holds a property outside of keys.
     ///
     /// ```
     /// # use entable::prelude::*;

@@ -7,9 +7,9 @@ use crate::{
     limits::saturating_u64,
 };
 
-/// UTF-16 units that a text, and bytes that a binary value, is taken to have: the type does not say it.
+/// The assumed length of a text in UTF-16 units, and of a binary value in bytes. The type does not determine it.
 const ASSUMED_LENGTH: u64 = 32;
-/// UTF-16 units that PartitionKey and RowKey are taken to have together.
+/// The assumed length of PartitionKey and RowKey together, in UTF-16 units.
 const ASSUMED_KEY_UNITS: u64 = 40;
 
 /// Returns the bytes that the service stores for a row of the family, if each text has 32 characters.

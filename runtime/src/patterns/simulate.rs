@@ -1,4 +1,4 @@
-//! Drives the load of a plan on a simulated account, and compares the results with the predictions.
+//! Sends the load of a plan to a simulated account, and compares the results with the plan's predictions.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,9 +29,9 @@ use crate::{
     timers,
 };
 
-/// The most requests of a simulation: some seconds of work, and a bound of its memory.
+/// The maximum number of requests in a simulation, which limits its time to some seconds and also its memory.
 const MOST_REQUESTS: f64 = 5_000_000.0;
-/// Timers count whole milliseconds, so an answer takes half of one longer.
+/// The mean time that an answer takes longer in a simulation, because timers count whole milliseconds.
 const TIMER: Duration = Duration::from_micros(500);
 
 /// The results of a plan's load on a simulated account, with the predictions. [`Plan::simulate`] returns it.
@@ -42,13 +42,13 @@ pub struct Simulation {
     pub plan: String,
     /// The seed of the account's answers and of the calls' instants.
     pub seed: u64,
-    /// For how long calls began, in seconds.
+    /// The length of the simulation in seconds: the time in which calls began.
     pub seconds: f64,
     /// The figures of each pattern.
     pub calls: Vec<SimulatedCall>,
     /// The load of the account, then of the hottest partition of each row family.
     pub loads: Vec<SimulatedLoad>,
-    /// The partitions that get more load than one takes, with the remedy.
+    /// The partitions that get more load than one partition can take, with advice.
     pub hot: Vec<HotPartition>,
 }
 
@@ -70,7 +70,7 @@ pub struct SimulatedCall {
     pub predicted_millis: f64,
     /// The mean time of the calls that were answered; `None` if there are none.
     pub mean_millis: Option<f64>,
-    /// The 99th percentile of these times.
+    /// The 99th percentile of the times of the calls that were answered.
     pub p99_millis: Option<f64>,
 }
 
@@ -100,23 +100,22 @@ impl SimulatedCall {
 }
 
 impl SimulatedLoad {
-    /// Returns the share of what was asked for that was refused.
+    /// Returns the refused share of the requests or entities that the load asked for.
     pub fn refused_share(&self) -> f64 {
         if self.asked > 0.0 { 1.0 - self.answered / self.asked } else { 0.0 }
     }
 }
 
 impl Plan {
-    /// Drives the load of the plan on a [`SimulatedAccount`] for some time, and returns what it shows. Patterns without
-    /// a rate send nothing.
+    /// Sends the load of the plan to a [`SimulatedAccount`] for some time, and returns the results. Patterns without a
+    /// rate send nothing.
     ///
     /// Each call sends the requests that the plan counts, stage by stage: point reads, pages, and transactions of the
-    /// same sizes to partitions that share the load evenly. They hold no rows. A call ends with its first refused
-    /// request; it is not tried again. Requests to blobs take the mean time of an
-    /// answer.
+    /// same sizes to partitions that share the load evenly. The requests contain no rows. A call ends with its first
+    /// refused request; it is not tried again. Requests to blobs take the mean time of an answer.
     ///
-    /// All waits are by the clock of tokio. Run it where the clock is paused, as a test with
-    /// `#[tokio::test(start_paused = true)]` does: a minute of load then passes in less than a second.
+    /// All waits use tokio's clock. Run it where the clock is paused, as a test with `#[tokio::test(start_paused =
+    /// true)]` does: a minute of load then passes in less than a second.
     ///
     /// # Errors
     ///
@@ -228,7 +227,8 @@ impl Run {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins the calls of a pattern, each at a random moment of its share of the time.
+    /// Begins the calls of a pattern. The time is divided evenly among the calls, and each begins at a random moment of
+    /// its interval.
     async fn drive(self: Arc<Self>, call: usize, seed: u64) {
         let Some(rate) = self.calls.get(call).map(|call| call.per_second) else { return };
         let random = RandomSource::seeded(seed ^ call as u64).fork_source();
@@ -391,20 +391,20 @@ impl CallState {
     }
 }
 
-/// Returns the partition of a request. Calls take the partitions of their pattern in turn, and the requests of a call
-/// those that the call is spread over.
+/// Returns the partition of a request. The calls of a pattern use the pattern's partitions in turn. The requests of one
+/// call use in turn the partitions that the call is spread over.
 fn partition_of(planned: &PlannedCall, step: &Step, number: u64, index: u64) -> u64 {
     let spread = step.spread.max(1);
     (number % planned.partitions.max(1)) * spread + index % spread
 }
 
-/// Returns the part of `whole` that request `index` of `requests` has.
+/// Divides `whole` rows evenly among `requests` requests, and returns the rows of request `index`.
 fn share_of(whole: u64, requests: u64, index: u64) -> u64 {
     let requests = requests.max(1);
     whole / requests + u64::from(index < whole % requests)
 }
 
-/// Returns a random number from 0 up to 1.
+/// Returns a random number that is at least 0 and below 1.
 fn share(random: &RandomSource) -> f64 {
     count_to_f64(random.random_number() >> 11) / count_to_f64(1 << 53)
 }

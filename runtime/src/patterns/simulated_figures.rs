@@ -6,7 +6,7 @@ use super::{
     simulate::{SimulatedCall, SimulatedLoad, Simulation},
 };
 
-/// How the figures are made.
+/// The paragraph that explains how the figures of a simulation are computed.
 const ABOUT: &str = "Predicted figures follow from the plan: requests from declarations and paths, the time of a call from its \
     round trips and the mean time of an answer, loads from the rates. Everything else was counted on a simulated account on \
     virtual time: it answers in 5 ms, one answer in a hundred takes 40 ms or more, and it refuses what exceeds the targets \

@@ -2,7 +2,8 @@
 
 use crate::{outbox::claims::KEYS_AT_ONCE, store::lists::LISTS_AT_ONCE};
 
-/// The stages that a commit has. The requests of one stage are sent together, unless a field says otherwise.
+/// The stages of a commit, which run before its transaction is sent. The requests of one stage are sent together,
+/// unless a field's description says otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stages {
     /// Whether stored primaries are read.
@@ -20,7 +21,7 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// Returns the requests that a caller waits for one after another.
+    /// Returns how many round trips the stages take, without the transaction.
     pub(crate) fn round_trips(self) -> usize {
         let one = [self.primaries, self.uploads, self.lists, self.reserved > 0];
         one.into_iter().filter(|stage| *stage).count()

@@ -1,4 +1,4 @@
-//! The requests of one call, in the order they are sent, each with the partition it goes to.
+//! The requests of one call in sending order, each with the partitions that it goes to.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,10 +30,10 @@ pub(super) enum RequestKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Step {
     pub(super) kind: RequestKind,
-    /// The rows' partitions; `None` for requests that concern no row.
+    /// The partitions that the requests go to. `None` for requests that list tables or concern a blob.
     pub(super) partition: Option<PartitionUse>,
     pub(super) requests: u64,
-    /// The rows that all of the requests read or write.
+    /// The number of rows that the requests of the step read or write together.
     pub(super) entities: u64,
     /// The number of partitions that the requests of one call share evenly, such as those of dated tables.
     pub(super) spread: u64,
@@ -41,7 +41,7 @@ pub(super) struct Step {
     pub(super) stage: u64,
     /// The number of requests of the stage that are in flight at the same time.
     pub(super) at_once: u64,
-    /// Whether the call has returned to its caller before.
+    /// Whether the requests are sent after the call has returned to its caller.
     pub(super) is_after: bool,
 }
 
@@ -160,8 +160,8 @@ impl Question {
         steps
     }
 
-    /// Returns the steps of a write. The requests elsewhere are known for each row family; what is left of the cost is
-    /// in the primary's partition.
+    /// Returns the steps of a write. The requests to other partitions are known for each row family. The rest of the
+    /// cost is in the primary's partition.
     fn steps_of_write(&self, cost: &CostModel) -> Vec<Step> {
         let Requests { reads, writes, transactions, after, rows, round_trips, .. } =
             requests_of_write(cost);

@@ -1,4 +1,4 @@
-//! A question that several writes in one transaction answer.
+//! Questions about a transaction of several writes.
 
 use super::{
     question::{EntityWrite, Question},
@@ -6,8 +6,8 @@ use super::{
 };
 use crate::entity::{Message, TableEntity};
 
-/// Begins a question that a [`Transaction`](crate::Transaction) of several writes answers. The writes follow as
-/// methods, named as those of the transaction.
+/// Begins a question about a [`Transaction`](crate::Transaction) of several writes. Add each write with a method, which
+/// has the name of the transaction's method.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -35,8 +35,8 @@ pub const fn transaction() -> Together {
     Together { writes: Vec::new(), messages: 0 }
 }
 
-/// Writes that are committed in one transaction. [`transaction`] begins them. Each write is of an entity, with copies
-/// and lists of its own.
+/// Writes that are committed in one transaction. [`transaction`] begins them. Each write concerns a different entity,
+/// with its own copies and lists.
 #[derive(Debug, Clone, Default)]
 pub struct Together {
     writes: Vec<EntityWrite>,

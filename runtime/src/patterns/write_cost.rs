@@ -6,7 +6,7 @@ use crate::{
     key::RowFamily,
 };
 
-/// The requests and operations of a verb.
+/// The number of requests and operations that a verb costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CostModel {
     pub(crate) verb: &'static str,
@@ -20,17 +20,17 @@ pub(crate) struct CostModel {
     pub(crate) operations: usize,
     /// The stages that the caller waits for before the transaction.
     pub(crate) stages: Stages,
-    /// Requests that follow after the verb returned to its caller.
+    /// Requests that are sent after the verb has returned to its caller.
     pub(crate) after: usize,
-    /// Blobs that are removed after the verb returned to its caller.
+    /// Blobs that are removed after the verb has returned to its caller.
     pub(crate) removals: usize,
-    /// Whether a worker sends further requests later: where remote rows are deleted, the second look confirms
-    /// the result.
+    /// Whether a worker sends more requests later. After a remote row was deleted, a worker looks at it a second time,
+    /// when no delayed write can bring it back.
     pub(crate) is_confirmed: bool,
 }
 
 impl CostModel {
-    /// The heads of a table of costs.
+    /// The column heads of a table of costs.
     pub(crate) const HEADS: [&str; 5] = [
         "verb",
         "requests before the answer",
@@ -62,14 +62,14 @@ impl CostModel {
         Self { stages, ..self }
     }
 
-    /// Returns in words how many requests are sent before the verb returns to its caller.
+    /// Returns text that says how many requests are sent before the verb returns to its caller.
     pub(crate) fn request_words_before_answer(&self) -> String {
         // The transaction itself is one more request.
         with_blobs(self.reads + self.reservations + 1, self.uploads)
     }
 
-    /// Returns in words how many requests follow after the verb returned to its caller, and whether a worker
-    /// sends more.
+    /// Returns text that says how many requests are sent after the verb has returned to its caller, and whether a
+    /// worker sends more.
     pub(crate) fn request_words_after_answer(&self) -> String {
         let later = if self.is_confirmed { ", and a worker's" } else { "" };
         with_blobs(self.after, self.removals) + later
@@ -85,7 +85,7 @@ fn with_blobs(requests: usize, blobs: usize) -> String {
     }
 }
 
-/// The numbers of an entity's copies and lists.
+/// The numbers of rows, copies, lists and blobs of an entity.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     copies: usize,
@@ -207,7 +207,7 @@ impl Counts {
         }
     }
 
-    /// Returns the cost of a write that changes no key: it writes each copy again that holds what changes.
+    /// Returns the cost of a write that changes no key. It writes every copy that holds a changed property again.
     fn kept(self, verb: &'static str, reads: usize, own_rows: usize) -> CostModel {
         let remote = self.changed_remote_copies;
         let stages = Stages {

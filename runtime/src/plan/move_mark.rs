@@ -8,7 +8,7 @@ use crate::{
     row::Row,
 };
 
-/// Returns whether a property marks a row in a move, and is no value of the entity.
+/// Returns whether a property belongs to a move that marks the row, and is not a value of the entity.
 pub(crate) fn is_move_mark(name: &str) -> bool {
     name == MOVING || name == MOVED_BY
 }

@@ -1,5 +1,6 @@
-//! Reads single rows, and opens stored rows: verifies and decrypts them, joins the rows of wide entities, and drops rows
-//! that are no items, such as expired ones. Each is a stage, and a read runs only the stages in its plan.
+//! Reads single rows, and opens stored rows: verifies and decrypts them, joins the rows of wide entities, and drops
+//! rows that a reader must not get, such as expired ones. Each of these is a stage, and a read runs only the stages in
+//! its plan.
 
 use super::plan::{ItemParts, OpenStages, ReadPlan};
 use crate::{

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-/// Width of a letter of `.m`, 12.5 px high, and a little more: fonts differ.
+/// The assumed width of a letter in the CSS class `m` (12.5 px high). It is slightly too large, because fonts differ.
 const MONO: f64 = 7.8;
 
-/// Width of a letter of plain text, 12.5 px high, at most on average.
+/// The assumed average width of a letter of plain text (12.5 px high). It is an upper bound.
 const PLAIN: f64 = 7.1;
 
 /// Length and half the width of an arrow's tip.
@@ -30,7 +30,7 @@ impl Area {
     }
 }
 
-/// Returns text with the characters escaped that markup gives a meaning.
+/// Escapes the characters that have a meaning in XML and HTML.
 pub(super) fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -45,12 +45,12 @@ pub(super) fn escape_markup(text: &str) -> String {
     out
 }
 
-/// Returns the width of a text in the font of code.
+/// Returns the assumed width of a text in the font for code.
 fn mono_width(text: &str) -> f64 {
     width_in_letters(text) * MONO
 }
 
-/// Returns the width of a text in the font of words.
+/// Returns the assumed width of a text in the font for plain text.
 fn plain_width(text: &str) -> f64 {
     width_in_letters(text) * PLAIN
 }

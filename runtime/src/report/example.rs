@@ -1,4 +1,4 @@
-//! Makes example keys of templates, by trying values until a part takes one.
+//! Builds example keys from templates, by trying values until a part accepts one.
 
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ pub(super) const EXAMPLE_TIME: Ticks = match Ticks::new(TIME) {
     None => Ticks::MIN,
 };
 
-/// Numbers that parts of few digits take, too.
+/// Example numbers. Key parts with few digits accept the shorter ones.
 const NUMBERS: [i64; 4] = [223, 42, 7, 1];
 
 /// A key with example values, and the values' texts by part.

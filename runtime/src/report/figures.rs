@@ -13,16 +13,16 @@ use crate::{
     table::Client,
 };
 
-/// Most requests for the rows of one table: 100,000 rows.
+/// The maximum number of requests for the rows of one table, which read 100,000 rows.
 const MOST_REQUESTS: u64 = 100;
 
-/// Most partitions whose open work is read.
+/// The maximum number of partitions whose open work is read.
 const MOST_PARTITIONS: u64 = 100;
 
-/// Newest of dated tables among which one with rows is looked for.
+/// The number of newest dated tables that are searched for one with rows.
 const NEWEST_TABLES: usize = 8;
 
-/// Partitions that are shown of each table.
+/// The number of partitions that are shown for each table.
 const SHOWN: usize = 5;
 
 /// Measures each table of the layout in the store. Adds the figures to the tables, and returns the outbox's
@@ -68,7 +68,8 @@ async fn figures_of(client: &Client, name: &str) -> Result<TableFigures> {
     }
 }
 
-/// Returns the figures of the newest of dated tables with rows, and counts them.
+/// Returns the figures of the newest dated table with rows, among the newest eight. A note contains the number of dated
+/// tables.
 async fn figures_of_dated(
     client: &Client,
     dated: &DatedTables,

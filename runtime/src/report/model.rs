@@ -37,7 +37,7 @@ pub(super) struct OutboxFigures {
 }
 
 impl OutboxFigures {
-    /// Returns the number of rows that stand for open work.
+    /// Returns the number of outbox rows with open work.
     pub(super) fn open_row_count(&self) -> u64 {
         self.status.dirty_rows + self.status.claims + self.status.messages
     }
@@ -58,12 +58,12 @@ pub(super) struct EntityModel {
     pub(super) warnings: Vec<String>,
 }
 
-/// Where the rows of a row family are, seen from the primary.
+/// The place of a row family's rows, relative to the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowFamilyPlace {
     Local,
     Remote,
-    /// In a blob, which follows the primary.
+    /// In a blob that is written after the primary, by the outbox.
     Blob,
     /// In a blob that is written before the primary.
     Upload,
@@ -77,7 +77,7 @@ pub(super) enum RowFamilyKind {
     Part(usize, usize),
     Index,
     List,
-    /// The bytes of a field.
+    /// The bytes of a field that is stored in a blob.
     Bytes,
 }
 

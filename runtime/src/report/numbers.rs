@@ -1,4 +1,4 @@
-//! Writes numbers, sizes and durations as people do.
+//! Writes numbers, sizes and durations in a form that is easy to read.
 
 use std::time::Duration;
 

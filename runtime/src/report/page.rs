@@ -57,7 +57,7 @@ impl Report {
         }
     }
 
-    /// Sets the title; "Tables" without it.
+    /// Sets the title. The default is "Tables".
     ///
     /// ```
     /// # use entable::prelude::*;
@@ -123,7 +123,7 @@ impl Report {
         self
     }
 
-    /// Adds the plan of access patterns with money, as [`with_plan`](Self::with_plan) does without.
+    /// Adds the plan of access patterns with prices. [`with_plan`](Self::with_plan) adds it without prices.
     ///
     /// ```
     /// # use entable::{Prices, prelude::*};

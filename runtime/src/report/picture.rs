@@ -5,14 +5,14 @@ use super::{
     model::{EntityModel, RowFamilyKind, RowFamilyModel, RowFamilyPlace, TableModel},
 };
 
-/// The measures of a picture.
+/// The sizes and positions of the columns of a picture.
 #[derive(Debug, Clone, Copy)]
 struct Measures {
     class: &'static str,
     width: f64,
-    /// X and width of the partitions of primaries.
+    /// The x coordinate and the width of partitions with primaries.
     left: (f64, f64),
-    /// X and width of other partitions.
+    /// The x coordinate and the width of partitions without primaries.
     right: (f64, f64),
     /// Whether other partitions are drawn below this one. Arrows then run along the left side.
     is_narrow: bool,
@@ -36,12 +36,12 @@ const NARROW: Measures = Measures {
 
 const LINE: f64 = 18.0;
 const PAD: f64 = 12.0;
-/// Room left of the rows of a partition, for the arrows of its transaction.
+/// The width of the space to the left of a partition's rows, for the arrows of its transaction.
 const GUTTER: f64 = 22.0;
 const BETWEEN: f64 = 14.0;
-/// From the top of a box to the arrow to or from another partition.
+/// The distance from the top of a box to its arrow to or from another partition.
 const ARROW: f64 = 22.0;
-/// From the top of a line to the foot of its letters.
+/// The distance from the top of a line of text to its baseline.
 const FOOT: f64 = 13.0;
 
 const STYLE: &str = concat!(include_str!("palette.css"), include_str!("picture.css"));
@@ -91,15 +91,15 @@ fn draw_table(table: &TableModel, measures: Measures) -> (Canvas, f64) {
     (canvas, height)
 }
 
-/// A picture in the making.
+/// A picture that is being drawn.
 struct Canvas {
     svg: SvgWriter,
     measures: Measures,
-    /// Where the next partition of primaries begins.
+    /// The y coordinate of the next partition with primaries.
     left: f64,
-    /// Where the next other partition begins.
+    /// The y coordinate of the next partition without primaries.
     right: f64,
-    /// Number of entities with arrows to other partitions.
+    /// The number of entities that have arrows to other partitions so far.
     trunks: u32,
 }
 
@@ -108,7 +108,7 @@ struct Arrow {
     places: &'static [RowFamilyPlace],
     line: &'static str,
     tip: &'static str,
-    /// How far below the arrow of uploads it begins, if there is one.
+    /// The vertical distance from the arrow for uploads, if the picture has one.
     below: f64,
 }
 

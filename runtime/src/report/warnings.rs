@@ -1,4 +1,4 @@
-//! Finds what a layout will make expensive.
+//! Finds the reads and writes that a layout makes expensive.
 
 use super::{example::example_key, model::FieldModel};
 use crate::{
@@ -14,7 +14,7 @@ const MANY_PROPERTIES: usize = PROPERTIES / 5 * 4;
 /// An entity with at least this many rows is expensive to write.
 const MANY_ROWS: usize = 5;
 
-/// Pieces of long texts, 64 KiB each, that come near to the size of an entity.
+/// The number of pieces of long texts (64 KiB each) that nearly fill an entity.
 const MANY_PIECES: usize = 12;
 
 /// Returns one sentence for each cause of expensive reads or writes in an entity type's layout.

@@ -111,7 +111,8 @@ fn no_list_blob_store_error() -> Error {
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// Returns the client's blob store, which contains the lists in blobs.
+/// Returns the client's blob store, which contains the lists in blobs. Fails with `is_unsupported` if the client has
+/// none.
 fn blobs(store: &Store) -> Result<&dyn BlobStore> {
     store.blobs.as_deref().ok_or_else(no_list_blob_store_error)
 }

@@ -178,7 +178,7 @@ impl RoundResult {
         self.failure = self.failure.take().or(other.failure);
     }
 
-    /// Keeps the first failure.
+    /// Stores a failure, unless the round already has one.
     pub(super) fn keep_first_failure(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
@@ -483,7 +483,7 @@ impl Worker {
         self.client.outbox()
     }
 
-    /// Returns whether this worker reports measurements.
+    /// Returns whether this worker's client reports metrics.
     pub(super) fn metering(&self) -> Metering {
         self.store().usage.metering
     }

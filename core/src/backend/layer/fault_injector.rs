@@ -214,8 +214,8 @@ impl FaultInjector {
     }
 }
 
-/// The place where a page begins, and the number of empty pages that have led to it. The continuation of
-/// an empty page is the layer's own: servers take no continuation but those that they gave.
+/// The place where a page begins, and the number of empty pages that have led to it. The continuation of an empty page
+/// is the layer's own, because a server only accepts continuations that it has returned itself.
 #[derive(Debug, PartialEq, Eq)]
 struct OwnPlace {
     empty_pages: u64,

@@ -1,7 +1,8 @@
 //! The methods of `Backend` that most layers leave to the backend below them.
 
-/// Writes methods of `Backend` for a layer whose field `inner` is the backend below it: `origin` for the
-/// questions of who answers, `store` for a store as a whole, and `whole` for a store without its settings.
+/// Defines methods of `Backend` that pass the call on to the backend in the layer's field `inner`. `origin` defines the
+/// methods for the server's address and port. `whole` defines `capabilities`, `close`, `backup` and `snapshot`, and
+/// `store` these and the methods for settings.
 macro_rules! forward_to_inner {
     (origin) => {
         fn server_address(&self) -> Option<&str> {

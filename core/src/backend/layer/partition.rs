@@ -1,4 +1,4 @@
-//! The partition of a request, as a number: layers keep figures of partitions without their keys.
+//! Identifies the partition of a request by a number. Layers keep figures of partitions without their keys.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -32,7 +32,7 @@ pub(super) fn partition_of_batch(batch: &Batch) -> Option<u64> {
     Some(stable_partition_hash(batch.table(), first.row().partition_key()))
 }
 
-/// Converts a number of entities or rows of one request, for figures that are rates.
+/// Converts the number of entities or rows of one request to a floating-point number, for rates.
 #[allow(clippy::cast_precision_loss, reason = "one request has at most 1,000 rows")]
 pub(super) const fn amount(count: usize) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! Counts what one verb asks of its store, for the span of the verb.
+//! Counts the requests of one verb, for the verb's span.
 
 use std::{
     future::Future,
@@ -14,7 +14,7 @@ use super::span_fields::record_count_in_span;
 use crate::metering;
 
 tokio::task_local! {
-    /// The counts of the verb that runs, where somebody listens to its span.
+    /// The counts of the verb that is running, if a subscriber records the verb's span.
     static COUNTS: Arc<VerbCounts>;
 }
 

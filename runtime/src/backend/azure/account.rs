@@ -28,7 +28,7 @@ pub(super) struct AccountConnection {
     /// The name of the account, which signatures contain.
     name: String,
     service: Service,
-    /// The scope of tokens.
+    /// The scope that Microsoft Entra tokens are requested for.
     scope: String,
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
@@ -115,7 +115,7 @@ impl AccountConnection {
         self.expect_success(answer, read_or_write)
     }
 
-    /// Dates and signs a request, or adds a token to it.
+    /// Adds the date to a request, then signs the request or adds a token.
     async fn authorize(&self, mut call: ServiceCall<'_>) -> Result<HttpRequest> {
         if call.method != Method::Get {
             // The service wants a Content-Length, also of an empty body.

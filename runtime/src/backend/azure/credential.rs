@@ -92,7 +92,7 @@ pub(super) struct SignedResource<'a> {
     pub(super) account: &'a str,
     /// The path of the URL as it is sent, percent-encoded.
     pub(super) path: &'a str,
-    /// The scope of a token.
+    /// The scope that a Microsoft Entra token is requested for.
     pub(super) scope: &'a str,
 }
 

@@ -31,7 +31,7 @@ const LONGEST: Duration = Duration::days(7);
 /// printed: `Debug` shows the account and the times.
 #[derive(Clone)]
 pub struct UserDelegationKey {
-    /// The account's name, and the key in the place of the account's own.
+    /// The account's name and the user delegation key, which signs like an account key.
     pub(crate) key: AccountKey,
     /// Names and values of the signature's fields that identify the key, in signing order.
     pub(crate) members: [(&'static str, String); 6],

@@ -29,7 +29,10 @@ impl Default for HttpSettings {
     }
 }
 
-/// Returns the address of a proxy if it is an address with a host. Without a scheme, it is one of http.
+/// Checks the address of a proxy and returns it. Adds `http://` to an address without a scheme.
+///
+/// Fails with `is_invalid` for an address without a host. The error does not show the address, which may contain a
+/// password.
 pub(super) fn check_proxy_address(address: &str) -> Result<Zeroizing<String>> {
     let address = address.trim();
     let address = Zeroizing::new(if address.contains("://") {

@@ -19,7 +19,7 @@ const MAGIC: [u8; 8] = *b"entmark1";
 /// Bytes of a mark: the first bytes, the store's id, the number and a checksum.
 const BYTES: usize = 36;
 
-/// What a mark says.
+/// The content of a mark: a store and the number of one of its commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommitMark {
     /// The store that the mark belongs to.
@@ -81,7 +81,8 @@ pub(super) struct MarkWriter {
     /// The newest mark, also if it could not be written. `None` before the first, and for a store without an id.
     newest: Option<CommitMark>,
     file: Option<File>,
-    /// Whether the mark cannot be written: the directory may not be, or a file of somebody else has the name.
+    /// Whether a write of the mark has failed, for example because the directory is read-only or a foreign file has the
+    /// mark's name. No further write is tried.
     has_failed: bool,
 }
 
@@ -95,8 +96,8 @@ impl MarkWriter {
         self.newest
     }
 
-    /// Writes that a commit is on disk. A failure is ignored: a store without a mark is as good as before there were
-    /// marks.
+    /// Writes that a commit is on disk. Ignores a failure, because a store works without a mark. It only cannot notice
+    /// that acknowledged writes are missing.
     pub(super) fn write(&mut self, mark: CommitMark) {
         if self.newest == Some(mark) {
             return;

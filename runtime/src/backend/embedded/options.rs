@@ -145,7 +145,7 @@ impl EmbeddedOptions {
         self
     }
 
-    /// Lets each commit to disk take this much longer, as on a slower disk: for measurements.
+    /// Makes each commit to disk take this much longer, to measure how a program behaves on a slower disk.
     #[cfg(feature = "conformance")]
     #[doc(hidden)]
     pub fn simulated_sync_delay(mut self, time: Duration) -> Self {
@@ -153,7 +153,8 @@ impl EmbeddedOptions {
         self
     }
 
-    /// Counts each commit of rows to disk, when it is there: for tests of how many writes share one.
+    /// Adds 1 to `count` for each commit of rows that is on disk. Tests use it to find out how many writes share a
+    /// commit.
     #[cfg(feature = "conformance")]
     #[doc(hidden)]
     pub fn count_syncs_into(mut self, count: Arc<AtomicUsize>) -> Self {

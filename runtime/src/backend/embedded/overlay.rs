@@ -1,5 +1,5 @@
-//! A file that is only read: what the engine writes to it stays in memory. So a store can be looked into without a
-//! change of its file, also where the engine has to repair it first.
+//! A file that is only read. What the engine writes to it stays in memory, which allows reading a store without a
+//! change of its file, even if the engine has to repair it first.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ pub(super) struct MemoryOverlay {
 #[derive(Debug)]
 struct Changes {
     length: u64,
-    /// The bytes of the file that were never cut off.
+    /// The number of bytes at the start of the file that were never cut off. Reads beyond them do not use the file.
     kept: u64,
     /// Positions and bytes, in the order they were written.
     writes: Vec<(u64, Vec<u8>)>,

@@ -82,8 +82,8 @@ impl<'s> VerifyCopy<'s> {
         Self { store, kept_as: None, directory: None, on_progress: None }
     }
 
-    /// Keeps the copy as the file `path` if nothing in it is damaged. It opens as a store. The copy is then made
-    /// in the directory of `path`. A file that is there is never replaced.
+    /// Keeps the copy as the file `path` if nothing in it is damaged. It opens as a store. The copy is then made in the
+    /// directory of `path`. An existing file is never replaced.
     pub fn keep_as(mut self, path: impl AsRef<Path>) -> Self {
         self.kept_as = Some(path.as_ref().to_owned());
         self
@@ -96,7 +96,7 @@ impl<'s> VerifyCopy<'s> {
         self
     }
 
-    /// Calls `report` as the work goes on, from the thread that does it.
+    /// Calls `report` with the progress of the copy and of the verification, from the thread that does the work.
     pub fn on_progress(mut self, report: impl Fn(VerifyProgress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Box::new(report));
         self
@@ -186,7 +186,7 @@ impl Drop for UnfinishedCopy {
 
 /// The work of a verification, in a thread of its own.
 struct Work<'w> {
-    /// The store, which errors name: what is damaged in the copy is damaged there.
+    /// The store. Errors name it instead of the copy, because damage in the copy is damage in the store.
     store_file: StoreFile,
     /// The path of the copy.
     path: StoreFile,
@@ -292,7 +292,7 @@ impl Work<'_> {
         (self.is_wanted)().then_some(()).ok_or_else(given_up)
     }
 
-    /// Calls the user's callback.
+    /// Calls the user's callback with the progress so far. Fails with `is_rejected` if the callback panics.
     fn tell(&self) -> Result<()> {
         let Some(report) = self.on_progress else { return Ok(()) };
         // A panic of the callback says nothing about the file.

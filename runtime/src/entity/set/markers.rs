@@ -18,9 +18,9 @@ pub struct TypeMarker {
     key: u64,
     /// Index of the member in the set.
     pub(super) member: usize,
-    /// Stands for the name of the discriminator property, which can differ between members: the index of the first
-    /// member that uses the same property. A row is looked up once for each property, and must not match the marker
-    /// of a member that uses another one.
+    /// Identifies the discriminator property, which can differ between members, by the index of the first member that
+    /// uses it. A row is looked up once for each property, and must not match the marker of a member that uses another
+    /// one.
     pub(super) asked: usize,
     pub(super) version: u32,
     pub(super) family: Option<&'static RowFamily>,

@@ -132,7 +132,8 @@ pub(crate) enum LocalOrRemoteOwner {
     Local,
     /// A remote copy that belongs to this primary.
     OfPrimary,
-    /// A remote copy that names no primary, or a different one than derives its key.
+    /// A remote copy without the keys of its primary, or with the keys of a different primary than the one that derives
+    /// it.
     OfAnother,
 }
 

@@ -161,8 +161,7 @@ pub(super) struct OpenGroups {
     changes: usize,
 }
 
-/// The most changes that may wait in open groups. When it is reached, all groups are sent, which bounds
-/// the memory.
+/// The maximum number of changes that wait in open groups. At this number all groups are sent, which limits the memory.
 const MAX_WAITING: usize = 20_000;
 
 impl OpenGroups {

@@ -1,4 +1,4 @@
-//! The public face of bulk writes: options, and one method for each kind of input.
+//! The public interface of bulk writes: options, and one method for each kind of input.
 
 use std::{fmt, time::Duration};
 

@@ -1,10 +1,10 @@
-//! Counts of requests and loads that end with what they count, also if it is dropped early.
+//! Counts requests and loads while they run. Each count ends with its request or load, even if that is dropped early.
 
 use std::sync::{Arc, Mutex};
 
 use super::{RateState, lock};
 
-/// Adds one to a count of the layer until it is dropped.
+/// Adds one to a count of the layer, and subtracts it again when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
     state: Arc<Mutex<RateState>>,

@@ -1,4 +1,5 @@
-//! A layer that sends as fast as the store takes, and slows down where it refuses.
+//! A layer that sends requests as fast as the store accepts them, and slows down when the store refuses some as too
+//! busy.
 
 mod counted;
 mod pace;
@@ -29,10 +30,10 @@ use crate::{
     timers,
 };
 
-/// Paces that nobody needs any more are looked for when there are this many.
+/// The number of paces from which on the layer looks for unused ones to drop.
 const MANY_PACES: usize = 1_024;
 
-/// The most requests that all loads of a client may have in flight, with those that wait for hot partitions.
+/// The maximum number of requests in flight for all loads of a client, including requests that wait for hot partitions.
 const MOST_PLACES: usize = 2_048;
 
 /// A layer that sends as fast as the store takes.
@@ -70,11 +71,11 @@ struct RateState {
     account: Option<Pace>,
     partitions: HashMap<u64, Pace>,
     window: Window,
-    /// Requests that were sent or wait for a turn of the account.
+    /// The number of requests that were sent or wait for a turn of the account.
     in_flight: usize,
-    /// Requests that wait for a turn of their own partition.
+    /// The number of requests that wait for a turn of their own partition.
     waiting: usize,
-    /// Loads that share the window.
+    /// The number of loads that share the window.
     loads: usize,
 }
 
@@ -172,8 +173,8 @@ impl RateState {
         Some(self.account.as_mut()?.reserve(1.0, Instant::now()))
     }
 
-    /// Returns how many requests all loads may have in flight. A request that waits for its hot partition takes no
-    /// place from others.
+    /// Returns how many requests all loads may have in flight. A request that waits for its hot partition does not
+    /// count.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,38 +1,40 @@
-//! A pace: how many entities or requests a second may be sent, which a refusal lowers and success raises.
+//! A pace: the number of entities or requests that may be sent per second. A refusal lowers it, and a success raises
+//! it.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The share of the rate at the first refusal that a pace begins with. By then the store has taken more than its limit
-/// for as long as it bears a burst, so half is close to the limit.
+/// The first value of a pace, as a share of the rate at the first refusal. By then the store has accepted a burst above
+/// its limit for a while, so half of that rate is close to the limit.
 const BEGINNING: f64 = 0.5;
 /// The share of a pace that remains after a refusal.
 const DECREASE: f64 = 0.9;
-/// The growth of a new pace in a second of full use, as a share of the pace, until the next refusal. The first rate is
-/// a guess, which can be far too low for a partition that was quiet before.
+/// The growth of a new pace in a second of full use, as a share of the pace, until the next refusal. The first value is
+/// a guess. It can be far too low for a partition that had little traffic before.
 const SEEKING: f64 = 0.7;
 /// The growth of a pace in a second of full use, as a share of the pace after the last refusal.
 const INCREASE: f64 = 0.02;
-/// The time in which this gain doubles while nothing is refused, so that a pace which became far too slow, as
-/// after a failure of the store, recovers soon.
+/// The time in which the growth of a pace doubles while nothing is refused. A pace that became far too slow, for
+/// example after a failure of the store, then recovers soon.
 const DOUBLING: Duration = Duration::from_secs(5);
-/// Refusals within this time after the pace was lowered tell of requests that were sent before, at the
-/// faster pace, and do not lower it again.
+/// For this long after the pace was lowered, refusals do not lower it again. They answer requests that were sent at the
+/// faster pace.
 const REACTION: Duration = Duration::from_millis(100);
-/// The slowest pace to begin with. A refusal before anything was taken tells nothing about the limit.
+/// The minimum first value of a pace. A refusal before the store has accepted anything says nothing about the limit.
 const FIRST: f64 = 100.0;
-/// The slowest pace, in entities or requests a second: one that still notices soon that there is room again.
+/// The minimum pace, in entities or requests per second. At this pace the layer still notices soon that the store
+/// accepts more.
 const SLOWEST: f64 = 1.0;
 
-/// How fast requests follow each other: additive increase, multiplicative decrease.
+/// Limits how fast requests follow each other. The limit grows by addition and shrinks by multiplication.
 #[derive(Debug, Clone)]
 pub(super) struct Pace {
     /// Units a second.
     rate: f64,
     /// `true` until the pace was too fast once.
     is_seeking: bool,
-    /// Units a second by which the pace grows in a second, soon after it was lowered.
+    /// The growth of the pace in a second, in entities or requests per second, right after it was lowered.
     step: f64,
     /// When the next request may be sent.
     next: Instant,
@@ -40,7 +42,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Makes a pace below the rate at which the store took requests when it refused one.
+    /// Creates a pace below `rate`, the rate at which the store accepted requests when it refused one.
     pub(super) fn starting_below(rate: f64, now: Instant) -> Self {
         let rate = (rate * BEGINNING).max(FIRST);
         Self { rate, is_seeking: true, step: rate * INCREASE, next: now, lowered: now }
@@ -76,16 +78,16 @@ impl Pace {
         self.lowered = now;
     }
 
-    /// Returns whether the pace has not been needed for a while.
+    /// Returns whether the pace has delayed no request for 30 s and can be dropped.
     pub(super) fn is_forgotten(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.next.max(self.lowered)) > FORGOTTEN_AFTER
     }
 }
 
-/// The longest pause that the store's wish makes for all requests of a pace. The refused request itself waits
-/// as long as the retry layer says.
+/// The longest pause for all requests of a pace after the store has asked for a wait. The refused request itself waits
+/// for as long as the retry layer decides.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// A pace that held back nobody for this time is dropped.
+/// A pace that has delayed no request for this time is dropped.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

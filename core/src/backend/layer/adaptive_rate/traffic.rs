@@ -1,20 +1,21 @@
-//! What the store has taken in the last seconds, from all and for each partition: what its limit may be, and
-//! whose limit a refusal is about.
+//! Counts what the store has accepted in the last two seconds, in total and for each partition. The counts show where
+//! the limit is, and whether a refusal concerns a partition or the account.
 
 use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-/// Traffic is counted in turns of this length.
+/// The length of a turn, in which traffic is counted.
 const TURN: Duration = Duration::from_secs(1);
-/// A partition with this many times the traffic of an average one is over its own limit, not the account's.
+/// If a partition has this many times the traffic of an average partition, a refusal concerns the partition's limit,
+/// not the account's.
 const HOT: f64 = 2.0;
-/// A partition with fewer requests than this is never called hot: twice the average may be chance.
+/// A partition with fewer requests in a turn is never hot, because twice the average may be chance.
 const FEW: f64 = 16.0;
-/// The shortest time from which a rate is computed.
+/// The shortest time, in seconds, that a rate is computed from.
 const SHORT: f64 = 0.05;
 
-/// Counts of the running turn and of the one before.
+/// The counts of the current turn and of the turn before.
 #[derive(Debug)]
 pub(super) struct Traffic {
     began: Instant,
@@ -46,12 +47,12 @@ impl Traffic {
         }
     }
 
-    /// Returns the requests a second of late.
+    /// Returns the number of requests per second, measured over the last second.
     pub(super) fn request_rate(&self, now: Instant) -> f64 {
         self.rate(now, |counts| counts.requests)
     }
 
-    /// Returns the entities a second of late in a partition.
+    /// Returns the number of entities per second in a partition, measured over the last second.
     pub(super) fn partition_entity_rate(&self, partition: u64, now: Instant) -> f64 {
         self.rate(now, |counts| counts.of_partition(partition).1)
     }

@@ -1,10 +1,10 @@
-//! A window: how many requests may be in flight at once, which grows while the store welcomes more.
+//! A window: the number of requests that may be in flight at the same time. It grows while the store answers in time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The size of a window to begin with, which is what loads use without a window.
+/// The first size of a window. Loads without a window use the same number.
 const FIRST: f64 = 8.0;
 /// The largest size. Every request in flight holds its entities in memory.
 const MOST: f64 = 1_024.0;
@@ -12,19 +12,20 @@ const MOST: f64 = 1_024.0;
 const SEEKING: f64 = 0.25;
 /// The share of a window that remains after a refusal.
 const DECREASE: f64 = 0.9;
-/// Refusals within this time after the window shrank answer requests from before, and do not shrink it again.
+/// For this long after the window shrank, refusals do not shrink it again. They answer requests that were sent before.
 const REACTION: Duration = Duration::from_millis(100);
-/// The window shrinks by this much with each request that waited too long for its turn: by a tenth in each round trip.
+/// The amount by which the window shrinks with each request that waited too long for its turn. In a round trip, that is
+/// a tenth of the window.
 const WAITING: f64 = 0.1;
 /// The window grows while requests wait for less than this part of the mean time of an answer.
 const SHORT_WAIT: f64 = 0.5;
 /// The window shrinks while requests wait for more than this many times the mean time of an answer. Between the two, the
 /// store is busy all the time and a single read does not wait long.
 const LONG_WAIT: f64 = 1.5;
-/// The window stops growing when answers take this many times as long as they took at best.
+/// The window does not grow while the mean time of an answer is more than this many times the best mean.
 const LATE: f64 = 2.0;
-/// The number of answers that the mean time of an answer goes back. Before there are so many, no mean is the best one:
-/// the first answer may have been quick by chance.
+/// The number of answers that the mean time of an answer covers. Before that many answers, no mean counts as the best
+/// one, because the first answer may have been quick by chance.
 const MEMORY: u32 = 64;
 /// The growth of the best time with each answer, so that a load of larger requests is measured by itself after some
 /// thousand answers.
@@ -55,7 +56,7 @@ impl Window {
         self.size
     }
 
-    /// Notes an answer that took the time `took`, to a request that had waited for its turn before it was sent. The
+    /// Records an answer that took the time `took`, to a request that waited for `waited` before it was sent. The
     /// window only grows while `in_flight` requests fill a quarter of it. Answers that arrive together empty it one by
     /// one, and most of them still find it in use.
     pub(super) fn note_answer(&mut self, waited: Duration, took: Duration, in_flight: f64) {

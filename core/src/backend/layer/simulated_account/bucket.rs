@@ -1,17 +1,18 @@
-//! A leaky bucket: how much of a rate is used up at a moment.
+//! A leaky bucket, which limits a rate and allows short bursts.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Fills with every entity or request that is admitted, and drains at a constant rate.
+/// Measures how much of a rate is used up. Fills with every entity or request that is admitted, and drains at a
+/// constant rate.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     level: f64,
     at: Instant,
 }
 
-/// How fast a bucket drains, and how much it holds.
+/// The speed at which a bucket drains, and its capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rate {
     pub(super) a_second: f64,

@@ -1,5 +1,5 @@
-//! A layer that answers as a storage account under load does: it throttles, it is slow at times, and its
-//! partitions move.
+//! A layer that behaves like a storage account under load. It throttles, some of its answers are slow, and its
+//! partitions move between servers.
 
 mod bucket;
 mod options;
@@ -34,8 +34,8 @@ use crate::{
     timers,
 };
 
-/// Buckets of partitions are looked through, and empty ones are dropped, whenever there are twice as many as
-/// were left the last time, and at least this many.
+/// The minimum number of partitions with buckets before the layer drops empty buckets. It drops them whenever there are
+/// also twice as many as remained the last time.
 const FEW_PARTITIONS: usize = 4_096;
 
 /// A layer that answers as a storage account under load does.
@@ -85,7 +85,7 @@ pub struct SimulatedAccount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AccountFigures {
-    /// Requests, with those that were refused.
+    /// The number of requests, including refused ones.
     pub requests: u64,
     /// Requests that were refused because the account or a partition was over its limit.
     pub throttled: u64,
@@ -142,7 +142,8 @@ impl SimulatedAccount {
         self.with_options(|options| options.account_requests = f64::from(requests))
     }
 
-    /// Sets for how long the account and each partition take all that comes after a pause; 100 ms by default.
+    /// Sets how long a burst may last: for this time after a pause, the account and each partition accept everything.
+    /// The default is 100 ms.
     #[must_use]
     pub fn burst(self, time: Duration) -> Self {
         self.with_options(|options| options.burst = time)
@@ -177,7 +178,7 @@ impl SimulatedAccount {
         self.with_options(|options| options.moves = Some(Moves { every, lasting }))
     }
 
-    /// Sets the share of both limits that is left from now on, such as 0.1 for a tenth. 1 sets them back.
+    /// Reduces both limits to this share from now on, such as 0.1 for a tenth. 1 restores them.
     pub fn limit_to_share(&self, share: f64) {
         self.account.lock().options.share = share.max(0.0);
     }
@@ -192,7 +193,7 @@ impl SimulatedAccount {
         self
     }
 
-    /// Answers a request that has no rows: it counts as `entities` entities, and once admitted as a page of
+    /// Answers a simulated request without rows. It counts as `entities` entities and, if it is admitted, as a page of
     /// `rows_of_page` rows.
     #[doc(hidden)]
     pub async fn answer(
@@ -227,7 +228,7 @@ impl Account {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decides about a request, and draws the time of its answer.
+    /// Decides whether a request is over the limits, and chooses the time of its answer at random.
     fn admit(&self, partition: Option<u64>, entities: usize) -> (Result<()>, Duration) {
         let now = Instant::now();
         let mut state = self.lock();

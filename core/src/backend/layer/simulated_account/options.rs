@@ -1,4 +1,4 @@
-//! What a simulated account is like: its limits, how fast it answers, and how often partitions move.
+//! The options of a simulated account: its limits, its latency, and how often its partitions move.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const Z_OF_P99: f64 = 2.326_347_874;
 pub(super) struct AccountOptions {
     pub(super) partition_entities: f64,
     pub(super) account_requests: f64,
-    /// The share of both limits that is left; 1 for all of it.
+    /// The share to which both limits are reduced. 1 does not reduce them.
     pub(super) share: f64,
     pub(super) burst: Duration,
     pub(super) latency: Latency,
@@ -47,7 +47,7 @@ impl AccountOptions {
     }
 }
 
-/// Times of answers: a log-normal distribution.
+/// The distribution of the times of answers, which is log-normal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Latency {
     pub(super) median: Duration,
@@ -62,13 +62,13 @@ impl Latency {
         (!is_constant).then(|| tail().ln() / Z_OF_P99)
     }
 
-    /// Returns the mean of the times.
+    /// Returns the mean time of an answer.
     pub(super) fn mean(self) -> Duration {
         self.median
             .mul_f64(self.sigma().map_or(1.0, |sigma| (sigma * sigma / 2.0).exp().min(1_000.0)))
     }
 
-    /// Draws the time of one answer.
+    /// Chooses the time of one answer at random.
     pub(super) fn draw(self, random: &RandomSource) -> Duration {
         let Some(sigma) = self.sigma() else { return self.median };
         // Box and Muller: two uniform numbers make a normal one.
@@ -84,7 +84,7 @@ fn unit(random: &RandomSource) -> f64 {
     ((random.random_number() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64
 }
 
-/// Partitions that are split, or moved to another server: for a moment nobody answers for them.
+/// Moves of partitions to another server. While a partition is moving, no server answers for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moves {
     pub(super) every: Duration,
@@ -92,10 +92,11 @@ pub(super) struct Moves {
 }
 
 impl Moves {
-    /// Groups of partitions that move together: the partitions of one server.
+    /// The number of servers. The partitions of one server move together.
     const SERVERS: u64 = 16;
 
-    /// Returns whether the partition with this hash is being moved, `since` the account was made.
+    /// Returns whether the partition with this hash is moving, when the time `since` has passed since the account was
+    /// created.
     pub(super) fn is_moving(self, seed: u64, partition: u64, since: Duration) -> bool {
         let every = self.every.as_nanos().max(1);
         let (turn, into) = (since.as_nanos() / every, since.as_nanos() % every);
