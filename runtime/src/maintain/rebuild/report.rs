@@ -24,13 +24,15 @@ pub struct RebuildReport {
     pub written: u64,
     /// Primaries of older versions without the index. [`upgrade_all`](crate::Table::upgrade_all) adds them to it.
     pub older: u64,
-    /// Stored copies that differ from what a primary derives. A rebuild does not change them. To find out whether
-    /// such a copy is stale or contested, run a [check](crate::Table::check).
+    /// Stored copies in the primary's partition that differ from what a primary derives. A rebuild does not change
+    /// them. To find out whether such a copy is stale or contested, run a [check](crate::Table::check). Its `repair`
+    /// corrects stale copies.
     pub findings: Vec<Finding>,
 }
 
 impl RebuildReport {
-    /// Returns whether every entity is in the index.
+    /// Returns whether the rebuild found no copy that differs from its primary, and no primary of a version without the
+    /// index. Every entity is then in the index, or will be when workers have finished the recorded work.
     pub fn is_complete(&self) -> bool {
         self.findings.is_empty() && self.older == 0
     }

@@ -22,7 +22,10 @@ use crate::{
     },
 };
 
-/// A rebuild of one index or list, which runs when it is awaited.
+/// A rebuild of one index or list, from [`Table::rebuild`]. It runs when it is awaited.
+///
+/// Writes copies and list entries that are missing. Copies and entries that no primary derives any more stay, and so do
+/// stale copies in the primary's partition. A [check](Table::check) with `repair` corrects these.
 #[must_use = "does nothing unless awaited"]
 pub struct Rebuild<E> {
     table: Table<E>,
@@ -168,8 +171,14 @@ impl<E: TableEntity> Rebuild<E> {
 run_when_awaited!([E: TableEntity] Rebuild<E> => RebuildReport);
 
 impl<E: TableEntity> Table<E> {
-    /// Writes the copies of an index, or the entries of its lists, for existing entities. Copies of a remote index
-    /// are recorded in the outbox and written by workers. The index is complete when the outbox has no open work.
+    /// Writes the missing copies of an index, or the missing entries of its lists, for existing entities. Copies and
+    /// lists in other partitions are recorded in the outbox and written by workers. Such an index is complete when the
+    /// outbox has no open work.
+    ///
+    /// A rebuild never deletes anything. Copies and list entries that no primary derives any more stay. In the
+    /// primary's partition, a stale copy (one that differs from what its primary derives) also stays, and
+    /// [`RebuildReport::findings`] contains it. In another partition, a worker replaces it. To correct whatever stays,
+    /// run a [check](Self::check) with `repair`.
     ///
     /// First deploy the program that declares the index to every writer, whose writes then maintain the index. Then
     /// rebuild while they write. Until the rebuild is done, reads through the index miss entities. The rows of a
