@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span};
 use syn::{Attribute, Expr, Lit, LitStr, Path, spanned::Spanned};
 
-use super::{IndexAttr, Setting, SettingValue, settings};
+use super::{IndexAttr, Setting, SettingValue, read_settings};
 use crate::{errors::Errors, names::Case, once_setting::OnceSetting};
 
 /// Where a row's entity type is stored.
@@ -72,7 +72,7 @@ impl EntityAttr {
     /// Reads all `#[table(..)]` attributes of the struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for setting in settings(attrs, errors) {
+        for setting in read_settings(attrs, errors) {
             let taken = read.take_setting(&setting, errors);
             errors.take_ok(taken);
         }
@@ -87,7 +87,7 @@ impl EntityAttr {
             "row_key" => self.row_key.set_once(key, setting.string()),
             "entity_type" => self.entity_type.set_once(key, setting.string()),
             "discriminator" => self.discriminator.set_once(key, discriminator(setting)),
-            "rename_all" => self.rename_all.set_once(key, setting.case()),
+            "rename_all" => self.rename_all.set_once(key, setting.read_case()),
             "validate" => self.validate.set_once(key, setting.path("a function")),
             "crate" => self.runtime.set_once(key, setting.quoted_path()),
             "allow" => {
@@ -112,7 +112,7 @@ impl EntityAttr {
             "wide" => self.wide.set_once(key, setting.flag()),
             "expires" => self.expires.set_once(key, field(setting)),
             _ => {
-                match setting.meant(&ENTITY_KEYS) {
+                match setting.guess_known_name(&ENTITY_KEYS) {
                     // Its path and mistakes are those of the intended declaration.
                     Some(name @ ("index" | "list"))
                         if matches!(setting.value, SettingValue::List(..)) =>
@@ -123,7 +123,7 @@ impl EntityAttr {
                     // It may be any setting that seems missing.
                     None => errors.mark_incomplete(),
                 }
-                setting.unknown("container", &ENTITY_KEYS)
+                setting.refuse_unknown("container", &ENTITY_KEYS)
             }
         }
     }
@@ -167,7 +167,7 @@ impl EntityAttr {
                 }
                 // Without `hot_partition` one more message would follow, and without another name none.
                 self.hot_partition.mark_misspelt();
-                setting.unknown("`allow`", &ALLOWED)
+                setting.refuse_unknown("`allow`", &ALLOWED)
             }
         }
     }
@@ -238,18 +238,18 @@ impl PropertiesAttr {
     /// Reads all `#[table(..)]` attributes of the struct or enum.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for setting in settings(attrs, errors) {
+        for setting in read_settings(attrs, errors) {
             let key = &setting.key;
             let taken = match setting.name().as_str() {
-                "rename_all" => read.rename_all.set_once(key, setting.case()),
+                "rename_all" => read.rename_all.set_once(key, setting.read_case()),
                 "crate" => read.runtime.set_once(key, setting.quoted_path()),
                 _ => {
-                    match setting.meant(&["rename_all", "crate"]) {
+                    match setting.guess_known_name(&["rename_all", "crate"]) {
                         Some("rename_all") => read.rename_all.mark_misspelt(),
                         Some("crate") => read.runtime.mark_misspelt(),
                         _ => {}
                     }
-                    setting.unknown("container", &["rename_all", "crate"])
+                    setting.refuse_unknown("container", &["rename_all", "crate"])
                 }
             };
             errors.take_ok(taken);
@@ -274,7 +274,7 @@ impl MessageAttr {
     /// Reads all `#[table(..)]` attributes of the message's struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for setting in settings(attrs, errors) {
+        for setting in read_settings(attrs, errors) {
             let key = &setting.key;
             let taken = match setting.name().as_str() {
                 "name" => read.name.set_once(key, setting.string()),
@@ -284,10 +284,10 @@ impl MessageAttr {
                 "expires" => read.expires.set_once(key, duration(&setting)),
                 "crate" => read.runtime.set_once(key, setting.quoted_path()),
                 _ => {
-                    if setting.meant(&MESSAGE_KEYS) == Some("crate") {
+                    if setting.guess_known_name(&MESSAGE_KEYS) == Some("crate") {
                         read.runtime.mark_misspelt();
                     }
-                    setting.unknown("container", &MESSAGE_KEYS)
+                    setting.refuse_unknown("container", &MESSAGE_KEYS)
                 }
             };
             errors.take_ok(taken);
@@ -327,14 +327,14 @@ impl CrateAttr {
     /// Reads all `#[table(..)]` attributes of the type.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for setting in settings(attrs, errors) {
+        for setting in read_settings(attrs, errors) {
             let taken = match setting.name().as_str() {
                 "crate" => read.runtime.set_once(&setting.key, setting.quoted_path()),
                 _ => {
-                    if setting.meant(&["crate"]).is_some() {
+                    if setting.guess_known_name(&["crate"]).is_some() {
                         read.runtime.mark_misspelt();
                     }
-                    setting.unknown("container", &["crate"])
+                    setting.refuse_unknown("container", &["crate"])
                 }
             };
             errors.take_ok(taken);
@@ -355,7 +355,7 @@ impl SetAttr {
     /// Reads all `#[table(..)]` attributes of the set's enum or struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for setting in settings(attrs, errors) {
+        for setting in read_settings(attrs, errors) {
             let taken = match setting.name().as_str() {
                 "crate" => read.runtime.set_once(&setting.key, setting.quoted_path()),
                 "allow" => {
@@ -368,12 +368,12 @@ impl SetAttr {
                     })
                 }
                 _ => {
-                    match setting.meant(&["allow", "crate"]) {
+                    match setting.guess_known_name(&["allow", "crate"]) {
                         Some("allow") => read.same_keys.mark_misspelt(),
                         Some("crate") => read.runtime.mark_misspelt(),
                         _ => {}
                     }
-                    setting.unknown("container", &["allow", "crate"])
+                    setting.refuse_unknown("container", &["allow", "crate"])
                 }
             };
             errors.take_ok(taken);
@@ -386,7 +386,7 @@ impl SetAttr {
             "same_keys" => self.same_keys.set_once(&setting.key, setting.flag()),
             _ => {
                 self.same_keys.mark_misspelt();
-                setting.unknown("`allow`", &["same_keys"])
+                setting.refuse_unknown("`allow`", &["same_keys"])
             }
         }
     }
@@ -403,19 +403,19 @@ impl ProjectionAttr {
     /// Reads all `#[table(..)]` attributes of the projection. Reports a missing `of = Entity`.
     pub(crate) fn read(attrs: &[Attribute], ident: &Ident, errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for setting in settings(attrs, errors) {
+        for setting in read_settings(attrs, errors) {
             let key = &setting.key;
             let taken = match setting.name().as_str() {
                 "of" => read.of.set_once(key, setting.path("an entity")),
                 "crate" => read.runtime.set_once(key, setting.quoted_path()),
                 _ => {
-                    match setting.meant(&["of", "crate"]) {
+                    match setting.guess_known_name(&["of", "crate"]) {
                         Some("of") => read.of.mark_misspelt(),
                         Some("crate") => read.runtime.mark_misspelt(),
                         // It may be the `of` that seems missing.
                         _ => errors.mark_incomplete(),
                     }
-                    setting.unknown("container", &["of", "crate"])
+                    setting.refuse_unknown("container", &["of", "crate"])
                 }
             };
             errors.take_ok(taken);

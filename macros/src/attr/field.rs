@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{Attribute, Expr, Lit, LitStr, Path};
 
-use super::{Setting, SettingValue, settings};
+use super::{Setting, SettingValue, read_settings};
 use crate::{errors::Errors, once_setting::OnceSetting};
 
 /// Settings of `#[table(encrypt(..))]`.
@@ -88,8 +88,8 @@ impl FieldAttr {
             "blob" => read.blob.set_once(&setting.key, setting.flag()),
             "plaintext" => read.plaintext.set_once(&setting.key, setting.flag()),
             _ => {
-                read.mark_misspelt_setting(setting.meant(&ENTITY_KEYS));
-                setting.unknown("field", &ENTITY_KEYS)
+                read.mark_misspelt_setting(setting.guess_known_name(&ENTITY_KEYS));
+                setting.refuse_unknown("field", &ENTITY_KEYS)
             }
         })
     }
@@ -108,8 +108,8 @@ impl FieldAttr {
                 ))
             }
             _ => {
-                read.mark_misspelt_setting(setting.meant(&PROPERTIES_KEYS));
-                setting.unknown("field", &PROPERTIES_KEYS)
+                read.mark_misspelt_setting(setting.guess_known_name(&PROPERTIES_KEYS));
+                setting.refuse_unknown("field", &PROPERTIES_KEYS)
             }
         })
     }
@@ -142,7 +142,7 @@ impl FieldAttr {
         other: impl Fn(&mut Self, &Setting) -> syn::Result<()>,
     ) -> Self {
         let mut read = Self::default();
-        for setting in settings(attrs, errors) {
+        for setting in read_settings(attrs, errors) {
             let key = &setting.key;
             read.names.push(key.clone());
             let taken = match setting.name().as_str() {
@@ -170,7 +170,7 @@ fn flatten(setting: &Setting) -> syn::Result<Option<LitStr>> {
     for inner in setting.list("flatten(prefix = \"..\")")? {
         match inner.name().as_str() {
             "prefix" => prefix.set_once(&inner.key, inner.string())?,
-            _ => inner.unknown("`flatten`", &["prefix"])?,
+            _ => inner.refuse_unknown("`flatten`", &["prefix"])?,
         }
     }
     Ok(prefix.get().cloned())
@@ -229,7 +229,7 @@ fn encrypt(setting: &Setting) -> syn::Result<EncryptSettings> {
         match inner.name().as_str() {
             "pad" => pad.set_once(&inner.key, number(&inner, 1..=MAX_PAD, "encrypt(pad = 64)"))?,
             "hide_none" => hide_none.set_once(&inner.key, inner.flag())?,
-            _ => inner.unknown("`encrypt`", &["pad", "hide_none"])?,
+            _ => inner.refuse_unknown("`encrypt`", &["pad", "hide_none"])?,
         }
     }
     read.hide_none = hide_none.is_set();
@@ -250,7 +250,7 @@ fn blind(setting: &Setting) -> syn::Result<u32> {
         match inner.name().as_str() {
             "chars" => chars
                 .set_once(&inner.key, number(&inner, 1..=MAX_TOKEN_CHARS, "blind(chars = 8)"))?,
-            _ => inner.unknown("`blind`", &["chars"])?,
+            _ => inner.refuse_unknown("`blind`", &["chars"])?,
         }
     }
     Ok(chars.get().copied().unwrap_or(DEFAULT_TOKEN_CHARS))

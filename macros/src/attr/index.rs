@@ -72,8 +72,8 @@ impl IndexAttr {
             ("partition_key", _) => self.partition_key.set_once(key, setting.string()),
             ("table", _) => self.table.set_once(key, setting.string()),
             ("in_blob", true) => self.in_blob.set_once(key, setting.flag()),
-            ("in_blob", false) => setting.only_for_lists(),
-            ("unique" | "when" | "only" | "except", true) => setting.only_for_indexes(),
+            ("in_blob", false) => setting.refuse_in_index(),
+            ("unique" | "when" | "only" | "except", true) => setting.refuse_in_list(),
             ("unique", false) => self.unique.set_once(key, setting.flag()),
             ("when", false) => self.when.set_once(key, setting.path("a function")),
             ("only", false) => self.only.set_once(key, setting.names()),
@@ -81,12 +81,12 @@ impl IndexAttr {
             (_, is_list) => {
                 let (what, known): (_, &[&str]) =
                     if is_list { ("list", &LIST_KEYS) } else { ("index", &INDEX_KEYS) };
-                match setting.meant(known) {
+                match setting.guess_known_name(known) {
                     Some(name) => self.mark_misspelt_setting(name),
                     // It may be any setting that seems missing.
                     None => errors.mark_incomplete(),
                 }
-                setting.unknown(what, known)
+                setting.refuse_unknown(what, known)
             }
         }
     }
@@ -129,12 +129,12 @@ impl IndexAttr {
 
 impl Setting {
     /// Returns the error for `in_blob` on an index, because only lists can be stored in blobs.
-    fn only_for_lists(&self) -> syn::Result<()> {
+    fn refuse_in_index(&self) -> syn::Result<()> {
         self.error("`in_blob` is only allowed in `list(..)`: the copies of an index are always rows of a table".to_owned())
     }
 
     /// Returns the error for a setting on a list that only indexes can have.
-    fn only_for_indexes(&self) -> syn::Result<()> {
+    fn refuse_in_list(&self) -> syn::Result<()> {
         let key = &self.key;
         let message = format!(
             "`{key}` is only allowed in `index(..)`, not in `list(..)`: a list stores keys of entities, not copies; remove `{key}`, or write `index(..)`"

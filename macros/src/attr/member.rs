@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::Attribute;
 
-use super::settings;
+use super::read_settings;
 use crate::{errors::Errors, once_setting::OnceSetting};
 
 /// Settings of `#[table(..)]` on a variant of an enum with `#[derive(EntitySet)]`.
@@ -16,10 +16,10 @@ impl MemberAttr {
     /// Reads all `#[table(..)]` attributes of the variant.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
-        for setting in settings(attrs, errors) {
+        for setting in read_settings(attrs, errors) {
             let taken = match setting.name().as_str() {
                 "other" => read.other.set_once(&setting.key, setting.flag()),
-                _ => setting.unknown("variant", &["other"]),
+                _ => setting.refuse_unknown("variant", &["other"]),
             };
             errors.take_ok(taken);
         }
@@ -40,7 +40,7 @@ impl AggregateFieldAttr {
     /// `other`, and returns `None`.
     pub(crate) fn read(attrs: &[Attribute], span: Span, errors: &mut Errors) -> Option<Self> {
         let mut read = Self::default();
-        let settings = settings(attrs, errors);
+        let settings = read_settings(attrs, errors);
         let has_any = !settings.is_empty();
         for setting in settings {
             let key = &setting.key;
@@ -48,7 +48,7 @@ impl AggregateFieldAttr {
                 "one" => read.one.set_once(key, setting.flag()),
                 "many" => read.many.set_once(key, setting.flag()),
                 "other" => read.other.set_once(key, setting.flag()),
-                _ => setting.unknown("field", &["one", "many", "other"]),
+                _ => setting.refuse_unknown("field", &["one", "many", "other"]),
             };
             errors.take_ok(taken);
         }

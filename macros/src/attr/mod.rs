@@ -109,7 +109,7 @@ fn without_group(value: Expr) -> Expr {
 }
 
 /// Returns the settings of all `#[table(..)]` attributes of an item.
-fn settings(attrs: &[Attribute], errors: &mut Errors) -> Vec<Setting> {
+fn read_settings(attrs: &[Attribute], errors: &mut Errors) -> Vec<Setting> {
     let mut all = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("table")) {
         match attr.parse_args_with(|input: ParseStream<'_>| Ok(readable_settings(input, errors))) {
@@ -123,7 +123,7 @@ fn settings(attrs: &[Attribute], errors: &mut Errors) -> Vec<Setting> {
 /// Reports each setting of `#[table(..)]` attributes in a place that has none. `place` describes the place, and `hint`
 /// says what to do instead.
 pub(crate) fn refuse_settings(attrs: &[Attribute], place: &str, hint: &str, errors: &mut Errors) {
-    for setting in settings(attrs, errors) {
+    for setting in read_settings(attrs, errors) {
         let message = format!("`{}` is not allowed on {place}: {hint}", setting.name());
         errors.add_at(setting.key.span(), message);
     }
@@ -288,12 +288,12 @@ impl Setting {
     }
 
     /// Returns the known name that a misspelt setting means.
-    fn meant<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
+    fn guess_known_name<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
         names::nearest_name(&self.name(), known.iter().copied())
     }
 
     /// Reads `rename_all = "case"`.
-    fn case(&self) -> syn::Result<Case> {
+    fn read_case(&self) -> syn::Result<Case> {
         let text = self.string()?;
         Case::parse_case(&text.value()).ok_or_else(|| {
             syn::Error::new(
@@ -304,7 +304,7 @@ impl Setting {
     }
 
     /// Returns the error for a setting that does not exist here, with a suggestion from `known`.
-    fn unknown(&self, place: &str, known: &[&str]) -> syn::Result<()> {
+    fn refuse_unknown(&self, place: &str, known: &[&str]) -> syn::Result<()> {
         let message = names::unknown_name_message(&format!("{place} setting"), &self.name(), known);
         Err(syn::Error::new(self.key.span(), message))
     }

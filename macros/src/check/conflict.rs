@@ -14,7 +14,7 @@ pub(super) fn report_conflicting_settings(fields: &[Field], errors: &mut Errors)
             if earlier().any(|one| one == later) {
                 continue;
             }
-            if let Some(why) = earlier().find_map(|one| conflict(&field.attr, one, later)) {
+            if let Some(why) = earlier().find_map(|one| conflict_message(&field.attr, one, later)) {
                 errors.add_at(later.span(), why);
             }
         }
@@ -25,20 +25,22 @@ pub(super) fn report_conflicting_settings(fields: &[Field], errors: &mut Errors)
 /// problem follows from the conflict.
 pub(super) fn has_conflict(field: &Field) -> bool {
     let names = &field.attr.names;
-    names.iter().any(|one| names.iter().any(|other| conflict(&field.attr, one, other).is_some()))
+    names
+        .iter()
+        .any(|one| names.iter().any(|other| conflict_message(&field.attr, one, other).is_some()))
 }
 
 /// Returns the message for two settings that exclude each other, or `None` if they are compatible.
-fn conflict(attr: &FieldAttr, one: &Ident, other: &Ident) -> Option<String> {
+fn conflict_message(attr: &FieldAttr, one: &Ident, other: &Ident) -> Option<String> {
     let (one, other) = (names::ident_text(one), names::ident_text(other));
-    let forward = reason(attr, &one, &other).map(|why| (&one, &other, why));
-    let (first, second, why) =
-        forward.or_else(|| reason(attr, &other, &one).map(|why| (&other, &one, why)))?;
+    let forward = reason_of_conflict(attr, &one, &other).map(|why| (&one, &other, why));
+    let (first, second, why) = forward
+        .or_else(|| reason_of_conflict(attr, &other, &one).map(|why| (&other, &one, why)))?;
     Some(format!("`{first}` and `{second}` conflict: {why}"))
 }
 
 /// Returns why a field with the setting `kind` cannot also have the setting `other`.
-fn reason(attr: &FieldAttr, kind: &str, other: &str) -> Option<&'static str> {
+fn reason_of_conflict(attr: &FieldAttr, kind: &str, other: &str) -> Option<&'static str> {
     let has_prefix = attr.flatten.get().is_some_and(Option::is_some);
     let has_pattern = attr.series.get().is_some_and(Option::is_some);
     let has_padding = attr.encrypt.get().is_some_and(|read| read.pad > 0 || read.hide_none);

@@ -13,9 +13,9 @@ use crate::{
 /// work with dated tables.
 pub(super) fn check_dated_tables(entity: &Entity, errors: &mut Errors) {
     let Some(dated) = &entity.dated else { return };
-    prefix(&dated.prefix, dated, entity.table.span(), errors);
-    field(entity, dated, errors);
-    families(entity, dated, errors);
+    check_table_prefix(&dated.prefix, dated, entity.table.span(), errors);
+    check_dated_field(entity, dated, errors);
+    check_copies_and_lists(entity, dated, errors);
     let blobs = entity.fields.iter().filter(|field| matches!(field.storage, Storage::Blob(_)));
     for field in blobs {
         errors.add_at(
@@ -27,11 +27,11 @@ pub(super) fn check_dated_tables(entity: &Entity, errors: &mut Errors) {
 
 /// Reports the table of an index or list if its name is invalid or does not end with the same date form as the name of
 /// the entity's table.
-fn own_table(entity: &Entity, dated: &DatedTableName, table: &LitStr, errors: &mut Errors) {
+fn check_own_table(entity: &Entity, dated: &DatedTableName, table: &LitStr, errors: &mut Errors) {
     let (name, own) = (table.value(), entity.table.value());
     let date = own.find('{').and_then(|start| own.get(start..)).unwrap_or_default();
     match name.strip_suffix(date) {
-        Some(before) => prefix(before, dated, table.span(), errors),
+        Some(before) => check_table_prefix(before, dated, table.span(), errors),
         None => errors.add_at(
             table.span(),
             format!(
@@ -41,7 +41,7 @@ fn own_table(entity: &Entity, dated: &DatedTableName, table: &LitStr, errors: &m
     }
 }
 
-fn prefix(prefix: &str, dated: &DatedTableName, span: Span, errors: &mut Errors) {
+fn check_table_prefix(prefix: &str, dated: &DatedTableName, span: Span, errors: &mut Errors) {
     let letters = prefix.starts_with(|c: char| c.is_ascii_alphabetic())
         && prefix.chars().all(|c| c.is_ascii_alphanumeric());
     let length = prefix.len() + dated.digit_count();
@@ -59,7 +59,7 @@ fn prefix(prefix: &str, dated: &DatedTableName, span: Span, errors: &mut Errors)
     }
 }
 
-fn field(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
+fn check_dated_field(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
     let Some(field) = entity.fields.get(dated.field) else { return };
     let span = field.span;
     if !field.storage.can_be_in_key() || field.attr.encrypt.is_set() {
@@ -77,7 +77,7 @@ fn field(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
     }
 }
 
-fn families(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
+fn check_copies_and_lists(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
     for family in entity.families.iter().filter(|family| !family.is_primary()) {
         let Some(declaration) = entity.declaration(family) else { continue };
         if family.in_blob {
@@ -86,7 +86,7 @@ fn families(entity: &Entity, dated: &DatedTableName, errors: &mut Errors) {
                 "a list of an entity with dated tables cannot be stored in blobs: dropping a table would leave the blobs behind; remove `in_blob`",
             );
         } else if let Some(table) = &family.table {
-            own_table(entity, dated, table, errors);
+            check_own_table(entity, dated, table, errors);
         }
         if family.is_copy() && family.is_remote && family.unique {
             errors.add_at(declaration.unique_span(), "with dated tables a value can only be unique within one partition, because each period has a table of its own; give this index the partition key of the primary, or remove `unique`");

@@ -18,17 +18,17 @@ pub(super) fn check_table_names(entity: &Entity, errors: &mut Errors) {
     let table_literals = entity.families.iter().filter_map(|family| family.table.as_ref());
     let hint = if entity.has_table_name { "" } else { "; write `name = \"..\"`" };
     if !is_table_name_template(&entity.table) && !entity.attr.name.is_unreadable() {
-        is_table_name(&entity.table, hint, errors);
+        report_invalid_table_name(&entity.table, hint, errors);
     }
     // Tables of dated entities are checked elsewhere.
     for literal in table_literals.filter(|_| entity.dated.is_none()) {
-        is_table_name(literal, "", errors);
+        report_invalid_table_name(literal, "", errors);
     }
 }
 
 /// Reports a table name that the service refuses, or that contains a date form although the entity's tables are not
 /// dated. `hint` is appended to the message and says what to write.
-fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
+fn report_invalid_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     let (name, span) = (literal.value(), literal.span());
     if name.contains(['{', '}']) {
         errors.add_at(

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Reports an encrypted field that is in a key in plain text.
-fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
+fn report_encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
     let Some(span) = field.attr.encrypt.span() else { return };
     let keys = entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
     let keys = keys.filter(|key| key.is_sound);
@@ -217,7 +217,7 @@ pub(super) fn check_key_fields(entity: &Entity, errors: &mut Errors) {
                 );
             }
         }
-        encrypted_in_plain_key(entity, at, field, errors);
+        report_encrypted_in_plain_key(entity, at, field, errors);
         let from_key =
             entity.primary().is_some_and(|primary| entity.key_source(primary, at, field).is_some());
         if let (true, Some(span)) = (from_key, attr.default.span()) {

@@ -80,7 +80,7 @@ pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
     for family in copies.filter(|family| family.is_remote && entity.has_only_sound_templates()) {
         has_any = true;
         if !family.unique {
-            missing_owner_fields(entity, family, errors);
+            report_missing_owner_fields(entity, family, errors);
         }
     }
     for field in entity.fields.iter().filter(|field| has_any && !field.is_name_lost) {
@@ -95,7 +95,7 @@ pub(super) fn check_remote_copy_owners(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports the fields of the primary's keys that cannot be derived from the copy's keys.
-fn missing_owner_fields(entity: &Entity, family: &RowFamily, errors: &mut Errors) {
+fn report_missing_owner_fields(entity: &Entity, family: &RowFamily, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
     let follows = |part: &TemplatePart| {
         let field = entity.fields.get(part.field);

@@ -45,7 +45,7 @@ pub(super) fn check_property_names(fields: &[Field], marker: Option<String>, err
             }
         }
     }
-    token_properties(fields, marker.as_deref(), &seen, errors);
+    report_taken_token_names(fields, marker.as_deref(), &seen, errors);
 }
 
 /// Returns what is wrong with a property name: malformed, reserved, or already used.
@@ -100,7 +100,7 @@ pub(super) fn refuse_seal_property_name(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports a blind token's property that has the name of another property.
-fn token_properties(
+fn report_taken_token_names(
     fields: &[Field],
     marker: Option<&str>,
     seen: &HashMap<&str, &str>,

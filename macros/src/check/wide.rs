@@ -52,13 +52,13 @@ pub(super) fn check_wide_entity(entity: &Entity, errors: &mut Errors) {
             "`wide` needs a property that tells the parts apart, and `discriminator = row_key` stores none; write `discriminator = \"EntityType\"`",
         );
     }
-    fields(entity, errors);
-    keys(entity, errors);
-    parts(entity, errors);
+    check_fields(entity, errors);
+    check_keys(entity, errors);
+    check_parts(entity, errors);
 }
 
 /// Reports fields that a wide entity cannot have, such as `extra`, and `part` on a field that is not stored in a part.
-fn fields(entity: &Entity, errors: &mut Errors) {
+fn check_fields(entity: &Entity, errors: &mut Errors) {
     for (at, field) in entity.fields.iter().enumerate() {
         let name = &field.name;
         if let (Storage::Extra, Some(span)) = (&field.storage, field.attr.extra.span()) {
@@ -101,7 +101,7 @@ fn fields(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports keys with a token, which would be needed for each part.
-fn keys(entity: &Entity, errors: &mut Errors) {
+fn check_keys(entity: &Entity, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
     for key in [&primary.partition, &primary.row] {
         if key.parts().any(|part| part.form == Form::Hmac) {
@@ -114,7 +114,7 @@ fn keys(entity: &Entity, errors: &mut Errors) {
 }
 
 /// Reports parts of a wide entity (its rows) that store no field, and a number of parts above 99.
-fn parts(entity: &Entity, errors: &mut Errors) {
+fn check_parts(entity: &Entity, errors: &mut Errors) {
     let Some(span) = entity.wide else { return };
     let count = entity.wide_part_count();
     if count > MAX_PARTS {

@@ -102,8 +102,9 @@ fn builders_of_families(entity: &Entity, is_refused: bool) -> TokenStream {
         .iter()
         .flat_map(|builder| builder.states.iter().map(move |state| builder.state_impl(state)));
     let (name, vis, ident) = (builder_type_name(entity), &entity.vis, &entity.ident);
-    let markers =
-        builders.iter().flat_map(|builder| (0..builder.states.len()).map(|at| builder.marker(at)));
+    let markers = builders
+        .iter()
+        .flat_map(|builder| (0..builder.states.len()).map(|at| builder.state_marker(at)));
     let markers = markers.map(|marker| quote! { #vis enum #marker {} });
     let missing_steps = missing_steps::emit_missing_steps(&builders, vis);
     let inner = first_field();
@@ -348,9 +349,9 @@ impl<'m> FamilyPathBuilder<'m> {
         let (entity, view, name) =
             (&self.entity.ident, self.view_type(), builder_type_name(self.entity));
         let many = self.view_of_many();
-        match self.position(given) {
+        match self.state_position(given) {
             Some(at) => {
-                let marker = self.marker(at);
+                let marker = self.state_marker(at);
                 quote! { #name<#marker> }
             }
             None if self.is_window_given(given) => quote! { _rt_Range<#entity, #many> },
@@ -360,14 +361,14 @@ impl<'m> FamilyPathBuilder<'m> {
 
     /// Returns the position of a builder state in `states`. Returns `None` for a state without missing key parts,
     /// because the builder then returns a finished path.
-    fn position(&self, given: &GivenFlags) -> Option<usize> {
+    fn state_position(&self, given: &GivenFlags) -> Option<usize> {
         self.states.iter().position(|state| state == given)
     }
 
     /// Returns the name of the type that represents the builder state at this position of `states`. In compiler
     /// messages, it shows which field comes next: `__id_comes_next`. A number distinguishes states with the same next
     /// field: `__id_comes_next_3`.
-    fn marker(&self, at: usize) -> Ident {
+    fn state_marker(&self, at: usize) -> Ident {
         let next = |state| self.name_of_next(state).unwrap_or("any_field");
         let name = self.states.get(at).map_or("any_field", next);
         let is_first = self.family.is_primary()
@@ -400,7 +401,7 @@ impl<'m> FamilyPathBuilder<'m> {
     /// Returns an expression that builds a value of a builder state from `draft`, the unfinished path.
     fn state_value(&self, given: &GivenFlags, draft: &TokenStream) -> TokenStream {
         let name = builder_type_name(self.entity);
-        match self.position(given) {
+        match self.state_position(given) {
             Some(_) => quote! { #name(#draft, _rt_PhantomData) },
             None if self.is_window_given(given) => quote! { _rt_Range::from_path_draft(#draft) },
             None => quote! { _rt_point(#draft) },

@@ -48,7 +48,7 @@ pub(super) fn emit_properties_struct(properties: &Properties) -> TokenStream {
         properties.fields.iter().filter_map(|field| field::column_schemas_of_field(field, true));
     let writes =
         properties.fields.iter().map(|field| field::write_statement(field, &quote! { __out }));
-    let offer = offer(properties);
+    let offer = offer_method(properties);
     let fields = properties.fields.iter().enumerate().map(|(at, field)| {
         let (name, slot) = (&field.ident, slot_local(at));
         let found = quote! { __slots.#slot };
@@ -80,7 +80,7 @@ pub(super) fn emit_properties_struct(properties: &Properties) -> TokenStream {
 
 /// Returns the method `offer`, which puts a property into the slot of the field with its name, or offers it to the
 /// nested struct with its prefix.
-fn offer(properties: &Properties) -> TokenStream {
+fn offer_method(properties: &Properties) -> TokenStream {
     let fields = || properties.fields.iter().enumerate();
     let named = fields().filter(|(_, field)| field.storage.is_one_property());
     let named = named.map(|(at, field)| {

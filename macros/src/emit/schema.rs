@@ -34,14 +34,14 @@ pub(super) fn copied_fields_type_name(entity: &Entity, family: &RowFamily) -> Id
 pub(super) fn family_constants(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().map(|family| {
         let name = family_constant_name(family);
-        let value = self::family(family, entity);
+        let value = family_value(family, entity);
         quote! { const #name: &'static _rt_Family = &#value; }
     });
     quote! { #(#families)* }
 }
 
 /// Returns the schema's field `blobs`: the properties of each blob field. Returns `None` if there is none.
-fn blobs(entity: &Entity) -> Option<TokenStream> {
+fn blobs_field(entity: &Entity) -> Option<TokenStream> {
     let blobs: Vec<TokenStream> = entity
         .fields
         .iter()
@@ -54,7 +54,7 @@ fn blobs(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the schema's field `dated`: how dated tables are named. Returns `None` for an entity of one table.
-fn dated_tables(entity: &Entity) -> Option<TokenStream> {
+fn dated_field(entity: &Entity) -> Option<TokenStream> {
     let dated = entity.dated.as_ref()?;
     let (table, prefix, form) = (&entity.table, &dated.prefix, &dated.form);
     let property = &entity.fields.get(dated.field)?.property;
@@ -98,15 +98,15 @@ pub(super) fn emit_schema(entity: &Entity) -> TokenStream {
         .then(|| quote! { fields_without_column: &[#(#without_column),*], });
     let series: Vec<TokenStream> = entity.fields.iter().filter_map(field::series_schema).collect();
     let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
-    let blobs = blobs(entity);
+    let blobs = blobs_field(entity);
     let shares_keys = entity.shares_keys.map(|_| quote! { shares_keys: true, });
     let silenced = entity.attr.silenced_notes();
     let silenced = (!silenced.is_empty()).then(|| quote! { silenced_notes: &[#(#silenced),*], });
     let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
-    let parts = parts(entity, &marker);
-    let any_part = any_part(entity);
-    let dated = dated_tables(entity);
-    let expires = expires(entity);
+    let parts = parts_fields(entity, &marker);
+    let any_part = any_part_constant(entity);
+    let dated = dated_field(entity);
+    let expires = expires_field(entity);
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
         let schema = quote_spanned! { older.span() => <#older as #entity>::SCHEMA };
@@ -144,7 +144,7 @@ pub(super) fn emit_schema(entity: &Entity) -> TokenStream {
 
 /// Returns the schema's fields `parts` and `part_rows`, which describe the rows (parts) of a wide entity. Returns
 /// `None` if the entity is not wide.
-fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
+fn parts_fields(entity: &Entity, marker: &str) -> Option<TokenStream> {
     entity.wide?;
     let of_part = |part| if part == 1 { marker.to_owned() } else { format!("{marker}#{part:02}") };
     let markers = (1..=entity.wide_part_count()).map(of_part);
@@ -153,14 +153,14 @@ fn parts(entity: &Entity, marker: &str) -> Option<TokenStream> {
 
 /// Returns the schema's field `expires`: the property that holds the time of expiry. Returns `None` if the entity has
 /// no `expires`.
-fn expires(entity: &Entity) -> Option<TokenStream> {
+fn expires_field(entity: &Entity) -> Option<TokenStream> {
     let property = &entity.fields.get(entity.expires.as_ref()?.field)?.property;
     Some(quote! { expires: _rt_Some(#property), })
 }
 
 /// Returns the value of a row family's constant. Fields that it does not set are taken from `RowFamily::of_primary`,
 /// `of_copy` or `of_list`.
-fn family(family: &RowFamily, entity: &Entity) -> TokenStream {
+fn family_value(family: &RowFamily, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::ident_text(&family.name));
     let entity_type = entity.stored_entity_type();
     let (kind, marker) = match family.kind {
@@ -176,9 +176,9 @@ fn family(family: &RowFamily, entity: &Entity) -> TokenStream {
             let primary = family_constant_name(primary);
             quote! { #primary.partition }
         }
-        _ => template(&family.partition, entity),
+        _ => template_constant(&family.partition, entity),
     };
-    let row = template(&family.row, entity);
+    let row = template_constant(&family.row, entity);
     let is_in_keys = |at: usize, field: &Field| entity.key_source(family, at, field).is_some();
     let is_held = |at: usize| family.holds.get(at).copied().unwrap_or_default();
     let fields = || entity.fields.iter().enumerate();
@@ -234,7 +234,7 @@ fn left_out_struct(field: &Field) -> Option<TokenStream> {
 
 /// Returns the constant `__PARTS` of a wide entity: a row family whose template matches the keys of every part.
 /// Returns `None` if the entity is not wide.
-fn any_part(entity: &Entity) -> Option<TokenStream> {
+fn any_part_constant(entity: &Entity) -> Option<TokenStream> {
     let (_, primary) = entity.wide.zip(entity.primary())?;
     let constant = family_constant_name(primary);
     let KeyTemplate { text, segments, .. } = &primary.row;
@@ -260,7 +260,7 @@ fn any_part(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the constant of a key template.
-fn template(key: &KeyTemplate, entity: &Entity) -> TokenStream {
+fn template_constant(key: &KeyTemplate, entity: &Entity) -> TokenStream {
     let text = &key.text;
     let segments = key.segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => Some(quote! { _rt_Literal(#text) }),

@@ -16,8 +16,9 @@ pub(super) fn emit_set_members(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let name = crate::names::ident_text(ident);
     let members = set.members.iter().enumerate();
-    let schemas: Vec<TokenStream> = members.map(|(at, member)| schema(set, at, member)).collect();
-    let apart = apart(set, &schemas);
+    let schemas: Vec<TokenStream> =
+        members.map(|(at, member)| member_schema(set, at, member)).collect();
+    let apart = assertions_of_separate_members(set, &schemas);
     quote! {
         const __SCHEMAS: &'static [&'static _rt_Schema] = &[#(#schemas),*];
         static __MARKERS: [_rt::TypeMarker; _rt::marker_hash_table_len(__SCHEMAS)] =
@@ -37,7 +38,7 @@ pub(super) fn emit_set_members(set: &EntitySet) -> TokenStream {
 }
 
 /// Returns an expression for the schema of the entity whose rows a member is read from.
-fn schema(set: &EntitySet, at: usize, member: &Member) -> TokenStream {
+fn member_schema(set: &EntitySet, at: usize, member: &Member) -> TokenStream {
     let ty = match set.shape {
         Shape::Enum => {
             let ty = &member.ty;
@@ -50,7 +51,7 @@ fn schema(set: &EntitySet, at: usize, member: &Member) -> TokenStream {
 
 /// Returns const assertions, one group for each pair of members, that no row can belong to both. The compiler evaluates
 /// them.
-fn apart(set: &EntitySet, schemas: &[TokenStream]) -> TokenStream {
+fn assertions_of_separate_members(set: &EntitySet, schemas: &[TokenStream]) -> TokenStream {
     let members = set.members.iter().zip(schemas).enumerate();
     let pairs = members.flat_map(|(at, later)| {
         set.members.iter().zip(schemas).take(at).map(move |earlier| (earlier, later))
@@ -91,7 +92,7 @@ quote_spanned! { span =>
 /// write it.
 pub(super) fn emit_enum_set(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
-    let (from_row, columns) = (from_row(set), columns(set));
+    let (from_row, columns) = (from_row(set), set_columns_body(set));
     let (row, claim) = (call_site_ident("__row"), call_site_ident("__matched"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
@@ -102,22 +103,23 @@ pub(super) fn emit_enum_set(set: &EntitySet) -> TokenStream {
     let other = match &set.other {
         Some(other) => {
             let (variant, ty) = (&other.ident, &other.ty);
-            let read = quote_spanned! { ty.span() => <#ty as _rt::OtherRow>::whole };
+            let read = quote_spanned! { ty.span() => <#ty as _rt::OtherRow>::from_any_row };
             let value = boxed_if(other.is_boxed, quote! { #read(#row)? });
             quote! { _rt_Ok(_rt_Some(Self::#variant(#value))) }
         }
         None => quote! { _rt_Ok(_rt_None) },
     };
     let names = set.members.iter().enumerate().map(|(at, member)| {
-        let (variant, schema) = (&member.ident, schema(set, at, member));
+        let (variant, schema) = (&member.ident, member_schema(set, at, member));
         quote! { Self::#variant(_) => #schema.entity, }
     });
     let other_name = set.other.as_ref().map(|other| {
         let variant = &other.ident;
         quote! { Self::#variant(_) => "DynamicEntity", }
     });
-    let variants = set.members.iter().chain(&set.other).map(|member| variant(set, member));
-    let writes = writes(set);
+    let variants =
+        set.members.iter().chain(&set.other).map(|member| variant_conversions(set, member));
+    let writes = write_impls(set);
     quote! {
         #from_row
 
@@ -153,7 +155,7 @@ pub(super) fn emit_enum_set(set: &EntitySet) -> TokenStream {
 }
 
 /// Returns the body of `set_columns`: the columns of all members, with the discriminators.
-fn columns(set: &EntitySet) -> TokenStream {
+fn set_columns_body(set: &EntitySet) -> TokenStream {
     if set.other.is_some() {
         // A row whose type is not in the set is read completely, so all properties are requested.
         return quote! { let _ = __copies; _rt_None };
@@ -195,7 +197,7 @@ fn from_row(set: &EntitySet) -> TokenStream {
 }
 
 /// Returns the impls that convert a value of the set to one of a member, and back.
-fn variant(set: &EntitySet, member: &Member) -> TokenStream {
+fn variant_conversions(set: &EntitySet, member: &Member) -> TokenStream {
     let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
     // In an enum with one variant, an arm for others would be unreachable, and the compiler would warn the
     // user about it.
@@ -240,7 +242,7 @@ fn boxed_if(is_boxed: bool, value: TokenStream) -> TokenStream {
 ///
 /// The impls apply only if every member is an entity. Their bounds have an unused lifetime, which makes the compiler
 /// check them where an impl is used. Without it, a set of projections would not compile.
-fn writes(set: &EntitySet) -> TokenStream {
+fn write_impls(set: &EntitySet) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
     let bounds = quote! { #(for<'__a> #types: _rt_TableEntity,)* };

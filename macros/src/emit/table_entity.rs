@@ -20,9 +20,9 @@ pub(super) fn emit_table_entity(entity: &Entity) -> TokenStream {
     let doc = path_method_doc(entity, primary);
     let point = path_builder::own_row_path_expression(entity, primary);
     let owner = index::owner_of_method(entity);
-    let home = entity.dated.as_ref().and_then(|dated| home(entity, dated));
-    let check = entity.validate.as_ref().map(check);
-    let older = entity.upgrade_from.as_ref().map(older);
+    let home = entity.dated.as_ref().and_then(|dated| home_table_method(entity, dated));
+    let check = entity.validate.as_ref().map(check_method);
+    let older = entity.upgrade_from.as_ref().map(older_version_methods);
     quote! {
         #[automatically_derived]
         impl _rt_Writable for #ident {
@@ -68,7 +68,7 @@ pub(super) fn emit_table_entity(entity: &Entity) -> TokenStream {
 }
 
 /// Returns the method `home_table` of an entity with dated tables, which determines the table from the entity's time.
-fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
+fn home_table_method(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
     let field = entity.fields.get(dated.field)?;
     let (ident, to_ticks) =
         (&field.ident, key_part::type_as_trait_item(&field.ty, "DatePart", "to_ticks"));
@@ -80,7 +80,7 @@ fn home(entity: &Entity, dated: &DatedTableName) -> Option<TokenStream> {
 }
 
 /// Returns the method `check`, which calls the user's function from `validate = path`.
-fn check(path: &Path) -> TokenStream {
+fn check_method(path: &Path) -> TokenStream {
     // An error about the function's result is reported where the function is named.
     let outcome = Ident::new("__outcome", path.span());
     let boxed = quote_spanned! { path.span() => _rt::ValidateOutcome::into_result(#outcome) };
@@ -95,7 +95,7 @@ fn check(path: &Path) -> TokenStream {
 
 /// Returns the methods that read rows of older versions as the type `older`. `from_version` converts the value with
 /// `UpgradeFrom`.
-fn older(older: &Path) -> TokenStream {
+fn older_version_methods(older: &Path) -> TokenStream {
     // A missing conversion is reported where the older version is named.
     let upgrade_from = runtime_item("UpgradeFrom", older.span());
     let upgrade = quote_spanned! { older.span() =>

@@ -21,8 +21,8 @@ pub(super) fn emit_to_row(entity: &Entity) -> TokenStream {
     };
     let fields =
         entity.fields.iter().enumerate().map(|(at, field)| write_property(entity, at, field));
-    let conditions = conditions(entity);
-    let blobs = blobs(entity);
+    let conditions = conditions_method(entity);
+    let blobs = blobs_method(entity);
     quote! {
         #[automatically_derived]
         impl _rt_EncodeRows for #ident {
@@ -75,7 +75,7 @@ fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStre
 
 /// Returns the method that calls an index's `when` function to decide whether the entity is in the index. Returns
 /// `None` if no index has a `when`.
-fn conditions(entity: &Entity) -> Option<TokenStream> {
+fn conditions_method(entity: &Entity) -> Option<TokenStream> {
     let arms: Vec<TokenStream> = entity
         .families
         .iter()
@@ -103,7 +103,7 @@ fn conditions(entity: &Entity) -> Option<TokenStream> {
 }
 
 /// Returns the method `blobs`, which lists the values of the blob fields. Returns `None` if there are none.
-fn blobs(entity: &Entity) -> Option<TokenStream> {
+fn blobs_method(entity: &Entity) -> Option<TokenStream> {
     let pushed = field::blob_value_statements(&entity.fields, &quote! { &mut __blobs });
     (!pushed.is_empty()).then(|| {
         quote! {

@@ -108,7 +108,7 @@ impl<E, T: EdmValue, K: Comparable<Option<T>>> Column<E, Option<T>, K> {
     /// ```
     pub fn is_some(self) -> Predicate<E> {
         match self.check_slot_exists() {
-            Ok(()) => Predicate::new(presence(self.name(), T::EDM)),
+            Ok(()) => Predicate::new(presence_filter(self.name(), T::EDM)),
             Err(invalid) => self.impossible_condition(Comparison::Eq, invalid),
         }
     }
@@ -136,7 +136,7 @@ impl<E, T: EdmValue, K: Comparable<Option<T>>> Column<E, Option<T>, K> {
 
 /// Returns a filter for rows that have the property. Every value meets either `eq` or `ne` with one value: NaN and
 /// values of another type are different from it. A missing property meets neither.
-fn presence(property: &str, edm: EdmType) -> Filter {
+fn presence_filter(property: &str, edm: EdmType) -> Filter {
     // Use a value of the property's own type: emulators differ in comparisons across types.
     let value: Value = match edm {
         EdmType::Boolean => false.into(),

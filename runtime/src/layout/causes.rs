@@ -59,7 +59,7 @@ fn read_causes(
         rows.clone().find(|rows| Some(&rows.name) == call.rows.as_ref()).cloned()
     };
     if let (Some(old), Some(new)) = (family(was), family(is)) {
-        let noun = noun(&new);
+        let noun = rows_noun(&new);
         for (key, old, new) in
             [("PartitionKey", &old.partition, &new.partition), ("RowKey", &old.row, &new.row)]
         {
@@ -116,7 +116,7 @@ fn write_causes((was, is): (&EntityShape, &EntityShape), causes: &mut Vec<String
     };
     for new in is.rows.iter().filter(|rows| rows.kind != FamilyKind::Primary) {
         let Some(old) = of(was, new) else {
-            causes.push(format!("{} is new", noun(new)));
+            causes.push(format!("{} is new", rows_noun(new)));
             continue;
         };
         for (was, is, what) in [
@@ -125,14 +125,14 @@ fn write_causes((was, is): (&EntityShape, &EntityShape), causes: &mut Vec<String
             (old.in_blob, new.in_blob, "in a blob"),
         ] {
             match (was, is) {
-                (false, true) => causes.push(format!("{} is now {what}", noun(new))),
-                (true, false) => causes.push(format!("{} is no longer {what}", noun(new))),
+                (false, true) => causes.push(format!("{} is now {what}", rows_noun(new))),
+                (true, false) => causes.push(format!("{} is no longer {what}", rows_noun(new))),
                 _ => {}
             }
         }
     }
     let gone = was.rows.iter().filter(|rows| of(is, rows).is_none());
-    causes.extend(gone.map(|rows| format!("{} is gone", noun(rows))));
+    causes.extend(gone.map(|rows| format!("{} is gone", rows_noun(rows))));
     let blobs = |entity: &EntityShape| -> Vec<String> {
         entity.blobs.iter().map(|blob| blob.name.clone()).collect()
     };
@@ -143,7 +143,7 @@ fn write_causes((was, is): (&EntityShape, &EntityShape), causes: &mut Vec<String
     causes.extend(left.map(|name| format!("`{name}` is no longer in a blob")));
 }
 
-fn noun(rows: &RowsShape) -> String {
+fn rows_noun(rows: &RowsShape) -> String {
     match rows.kind {
         FamilyKind::Primary => "the primary".to_owned(),
         FamilyKind::Copy => format!("index `{}`", rows.name),

@@ -43,7 +43,7 @@ pub(super) fn compare_types(
         (Some((least, greatest)), None) if new == "f32" => {
             least >= -(1 << 24) && greatest <= 1 << 24
         }
-        _ => match (variants(old), variants(new)) {
+        _ => match (enum_variants(old), enum_variants(new)) {
             (Some(old), Some(new)) => old.iter().all(|text| new.contains(text)),
             // A String also reads the text of JSON, but not the value that it stands for.
             _ => new.is_empty() && old != JSON,
@@ -59,13 +59,13 @@ pub(super) fn compare_types(
 
 /// Returns the variants that `was` stores and `is` does not read, or `None` unless both are enums.
 pub(super) fn variants_gone(was: &StoredTypeShape, is: &StoredTypeShape) -> Option<Vec<String>> {
-    let (old, new) = (variants(&was.values)?, variants(&is.values)?);
+    let (old, new) = (enum_variants(&was.values)?, enum_variants(&is.values)?);
     let gone = old.into_iter().filter(|text| !new.contains(text));
     Some(gone.map(str::to_owned).collect())
 }
 
 /// Returns the texts of an enum's variants, or `None` for the values of another type.
-fn variants(values: &str) -> Option<Vec<&str>> {
+fn enum_variants(values: &str) -> Option<Vec<&str>> {
     Some(values.strip_prefix("enum(")?.strip_suffix(')')?.split('|').collect())
 }
 

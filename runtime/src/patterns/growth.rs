@@ -34,7 +34,7 @@ impl Plan {
                 number(bytes / TIB),
                 percent(bytes / TIB / TABLE_TIB),
                 number(pages),
-                time(pages / f64::from(ACCOUNT_REQUESTS_PER_SECOND)),
+                format_seconds(pages / f64::from(ACCOUNT_REQUESTS_PER_SECOND)),
             ];
             cells.extend(prices.map(|prices| number(prices.of_stored_bytes(bytes))));
             cells.extend(prices.map(|prices| {
@@ -59,7 +59,7 @@ impl Plan {
 }
 
 /// Returns a time as text, in the largest unit that fits into it at least twice, otherwise in seconds.
-fn time(seconds: f64) -> String {
+fn format_seconds(seconds: f64) -> String {
     let unit = UNITS.iter().find(|(_, unit)| seconds >= 2.0 * unit);
     unit.map_or_else(
         || format!("{} s", number(seconds)),

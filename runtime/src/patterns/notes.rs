@@ -59,7 +59,7 @@ impl AccessPatterns {
                         && call.schema.is_none_or(|of| of.entity_type == schema.entity_type)
                 })
             };
-            for note in unread(schema, is_read) {
+            for note in unread_row_notes(schema, is_read) {
                 if !notes.contains(&note) {
                     notes.push(note);
                 }
@@ -74,7 +74,7 @@ fn is_same(one: &RowFamily, other: &RowFamily) -> bool {
 }
 
 /// Returns a note for each index and list of the type that no pattern reads.
-fn unread(schema: &Schema, is_read: impl Fn(&RowFamily) -> bool) -> Vec<Note> {
+fn unread_row_notes(schema: &Schema, is_read: impl Fn(&RowFamily) -> bool) -> Vec<Note> {
     if schema.silenced_notes.contains(&UNREAD_INDEX) {
         return Vec::new();
     }

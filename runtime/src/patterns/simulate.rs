@@ -146,7 +146,7 @@ impl Plan {
         let run = Arc::new(Run::new(self, seed, time));
         let mut patterns = JoinSet::new();
         for call in 0..self.calls.len() {
-            patterns.spawn(run.clone().drive(call, seed));
+            patterns.spawn(run.clone().begin_calls(call, seed));
         }
         while patterns.join_next().await.is_some() {}
         Ok(run.simulation(self, seed))
@@ -229,12 +229,12 @@ impl Run {
 
     /// Begins the calls of a pattern. The time is divided evenly among the calls, and each begins at a random moment of
     /// its interval.
-    async fn drive(self: Arc<Self>, call: usize, seed: u64) {
+    async fn begin_calls(self: Arc<Self>, call: usize, seed: u64) {
         let Some(rate) = self.calls.get(call).map(|call| call.per_second) else { return };
         let random = RandomSource::seeded(seed ^ call as u64).fork_source();
         let (mut running, mut number) = (JoinSet::new(), 0);
         while count_to_f64(number + 1) <= rate * self.time.as_secs_f64() + 1e-6 {
-            let at = (count_to_f64(number) + share(&random)) / rate;
+            let at = (count_to_f64(number) + random_fraction(&random)) / rate;
             sleep_until(self.begun + Duration::from_secs_f64(at)).await;
             running.spawn(self.clone().make_call(call, number));
             while running.try_join_next().is_some() {}
@@ -405,6 +405,6 @@ fn share_of(whole: u64, requests: u64, index: u64) -> u64 {
 }
 
 /// Returns a random number that is at least 0 and below 1.
-fn share(random: &RandomSource) -> f64 {
+fn random_fraction(random: &RandomSource) -> f64 {
     count_to_f64(random.random_number() >> 11) / count_to_f64(1 << 53)
 }

@@ -98,7 +98,7 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
 /// compare versions and other processes may write to it.
 pub(crate) async fn check_blob_store_for_list(store: &Store, address: &ListAddress) -> Result<()> {
     if address.in_blob {
-        let checked = async { blobs(store)?.check_version_comparison().await };
+        let checked = async { blob_store_of_lists(store)?.check_version_comparison().await };
         checked.await.map_err(|error| add_list_address_to_error(address, error))
     } else {
         Ok(())
@@ -113,7 +113,7 @@ fn no_list_blob_store_error() -> Error {
 
 /// Returns the client's blob store, which contains the lists in blobs. Fails with `is_unsupported` if the client has
 /// none.
-fn blobs(store: &Store) -> Result<&dyn BlobStore> {
+fn blob_store_of_lists(store: &Store) -> Result<&dyn BlobStore> {
     store.blobs.as_deref().ok_or_else(no_list_blob_store_error)
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn write_list_blob(
     seen: Option<BlobVersion>,
 ) -> Result<()> {
     let name = name_of_list_blob(at);
-    blobs(store)?.write_text_if_unchanged(&name, text, seen).await
+    blob_store_of_lists(store)?.write_text_if_unchanged(&name, text, seen).await
 }
 
 /// Returns the version of a list's blob, or `None` if there is no blob.
@@ -134,13 +134,13 @@ pub(crate) async fn read_list_blob_version(
     store: &Store,
     at: RowAt<'_>,
 ) -> Result<Option<BlobVersion>> {
-    let blob = blobs(store)?.read_text(&name_of_list_blob(at)).await?;
+    let blob = blob_store_of_lists(store)?.read_text(&name_of_list_blob(at)).await?;
     Ok(blob.map(|blob| blob.version))
 }
 
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let at = address.as_row_at();
-    let blob = blobs(store)?.read_text(&name_of_list_blob(at)).await?;
+    let blob = blob_store_of_lists(store)?.read_text(&name_of_list_blob(at)).await?;
     let list = blob.map(|blob| BlobList::parse(blob, at)).transpose();
     list.map(FoundList::Blob)
 }

@@ -34,6 +34,6 @@ pub(super) fn partition_of_batch(batch: &Batch) -> Option<u64> {
 
 /// Converts the number of entities or rows of one request to a floating-point number, for rates.
 #[allow(clippy::cast_precision_loss, reason = "one request has at most 1,000 rows")]
-pub(super) const fn amount(count: usize) -> f64 {
+pub(super) const fn count_to_f64(count: usize) -> f64 {
     count as f64
 }

@@ -223,7 +223,7 @@ impl Work<'_> {
                 Some((next, bytes)) => (block, self.progress.copied_bytes) = (next, bytes),
                 None => return Ok(()),
             }
-            self.tell()?;
+            self.report_progress()?;
         }
     }
 
@@ -243,7 +243,7 @@ impl Work<'_> {
             report.tables += 1;
             report.rows += self.check_table(&snapshot, entry, &mut damage)?;
         }
-        self.tell()?;
+        self.report_progress()?;
         damage.map_or(Ok(report), |Damage { first, rows }| {
             Err(first.with_source(format!("{rows} rows of the file are damaged")))
         })
@@ -270,13 +270,13 @@ impl Work<'_> {
             let row = layout::read_row(key, value.value()).filter(|_| is_in_order);
             // Decoding every value finds what a checksum cannot: a row that was written wrong.
             if row.is_none_or(|row| row.check().is_err()) {
-                Damage::note(damage, || {
+                Damage::count_row(damage, || {
                     self.store_file.damaged_row_error(key).in_table(&entry.name)
                 });
             }
             if found % ROWS_PER_REPORT == 0 {
                 self.check_wanted()?;
-                self.tell()?;
+                self.report_progress()?;
             }
         }
         let counted = ReadableTableMetadata::len(rows);
@@ -293,7 +293,7 @@ impl Work<'_> {
     }
 
     /// Calls the user's callback with the progress so far. Fails with `is_rejected` if the callback panics.
-    fn tell(&self) -> Result<()> {
+    fn report_progress(&self) -> Result<()> {
         let Some(report) = self.on_progress else { return Ok(()) };
         // A panic of the callback says nothing about the file.
         let told = catch_user_panic(|| report(self.progress));
@@ -310,7 +310,7 @@ struct Damage {
 }
 
 impl Damage {
-    fn note(damage: &mut Option<Self>, error: impl FnOnce() -> Error) {
+    fn count_row(damage: &mut Option<Self>, error: impl FnOnce() -> Error) {
         damage.get_or_insert_with(|| Self { first: error(), rows: 0 }).rows += 1;
     }
 }

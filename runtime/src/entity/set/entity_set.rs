@@ -117,14 +117,14 @@ pub trait OtherRow: Sized {
     /// # Errors
     ///
     /// Fails with `is_corrupt` for a damaged row.
-    fn whole(row: &Row) -> Result<Self>;
+    fn from_any_row(row: &Row) -> Result<Self>;
 
     /// Returns the value as a [`DynamicEntity`].
     fn as_dynamic(&self) -> &DynamicEntity;
 }
 
 impl OtherRow for DynamicEntity {
-    fn whole(row: &Row) -> Result<Self> {
+    fn from_any_row(row: &Row) -> Result<Self> {
         Self::from_row(row)
     }
 

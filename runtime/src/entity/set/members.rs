@@ -298,18 +298,18 @@ fn is_framework(row: &Row) -> bool {
 
 /// Returns whether rows of two entities, in any of their versions, can have equal keys.
 pub(crate) const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
-    collide(a, b, true)
+    rows_may_collide(a, b, true)
 }
 
 /// Returns whether a copy or a part of one entity can have the key of a row of the other, in any of their versions.
 /// Copies are written over whatever is stored, and such a row would be lost.
 pub(crate) const fn copies_may_collide(a: &Schema, b: &Schema) -> bool {
-    collide(a, b, false)
+    rows_may_collide(a, b, false)
 }
 
 /// Returns whether rows of two entities, in any of their versions, can have equal keys. Compares two primaries only if
 /// `primaries` is set.
-const fn collide(a: &Schema, b: &Schema, primaries: bool) -> bool {
+const fn rows_may_collide(a: &Schema, b: &Schema, primaries: bool) -> bool {
     let mut older_a = Some(a);
     while let Some(a) = older_a {
         let mut older_b = Some(b);

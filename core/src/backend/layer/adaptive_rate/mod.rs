@@ -21,7 +21,7 @@ use crate::{
         Backend, BoxFuture, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
         layer::{
             forward::forward_to_inner,
-            partition::{amount, partition_of_batch, partition_of_read, partition_of_scan},
+            partition::{count_to_f64, partition_of_batch, partition_of_read, partition_of_scan},
         },
     },
     batch::{Batch, Written},
@@ -115,7 +115,7 @@ impl AdaptiveRate {
         request: impl Future<Output = Result<T>>,
         rows: impl FnOnce(&T) -> usize,
     ) -> Result<T> {
-        let entities = amount(entities);
+        let entities = count_to_f64(entities);
         // The partition first: who waits for it takes no turn of the account from others.
         let turn = self.lock().partition_turn(partition, entities);
         if turn.is_some() {
@@ -131,7 +131,7 @@ impl AdaptiveRate {
         let mut state = self.lock();
         match &answer {
             Ok(found) => {
-                state.succeeded(partition, entities, amount(rows(found)));
+                state.succeeded(partition, entities, count_to_f64(rows(found)));
                 state.note_answer(came, sent);
             }
             Err(error) if error.is_throttled() => {
@@ -186,7 +186,7 @@ impl RateState {
 
     fn note_answer(&mut self, came: Instant, sent: Instant) {
         let waited = sent.saturating_duration_since(came);
-        self.window.note_answer(waited, sent.elapsed(), amount(self.in_flight));
+        self.window.note_answer(waited, sent.elapsed(), count_to_f64(self.in_flight));
     }
 
     fn succeeded(&mut self, partition: Option<u64>, entities: f64, rows: f64) {

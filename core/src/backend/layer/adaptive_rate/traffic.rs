@@ -38,7 +38,7 @@ impl Traffic {
 
     /// Counts a request that was carried out.
     pub(super) fn count(&mut self, partition: Option<u64>, entities: f64, now: Instant) {
-        self.turn(now);
+        self.begin_turn_if_due(now);
         self.now.requests += 1.0;
         self.now.entities += entities;
         if let Some(partition) = partition {
@@ -79,7 +79,7 @@ impl Traffic {
         }
     }
 
-    fn turn(&mut self, now: Instant) {
+    fn begin_turn_if_due(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.began);
         if passed < TURN {
             return;

@@ -22,7 +22,7 @@ use crate::{
         layer::{
             forward::forward_to_inner,
             partition::{
-                amount, partition_of_batch, partition_of_read, partition_of_scan,
+                count_to_f64, partition_of_batch, partition_of_read, partition_of_scan,
                 stable_partition_hash,
             },
         },
@@ -245,7 +245,7 @@ impl Account {
             return (Err(state.busy("the partition is being moved")), time);
         }
         let rate = state.options.partition_entity_rate();
-        if !state.bucket(partition, now).admit(amount(entities), rate, now) {
+        if !state.bucket(partition, now).admit(count_to_f64(entities), rate, now) {
             return (Err(state.refuse("the partition is over its limit")), time);
         }
         state.figures.entities += entities as u64;
