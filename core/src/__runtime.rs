@@ -31,7 +31,7 @@
 //! - `Retry`: `retry_non_backend_read`, `retry_non_backend_write`
 //! - `Row`: `byte_offset_of_reader`, `encrypted_names`, `from_row_bytes`, `from_selected_properties`,
 //!   `has_encrypted_name`, `has_same_content`, `inherit_encrypted_names_of`, `key_bytes`, `location_read_from`,
-//!   `properties_from_offset`, `sort_key`, `sorted_properties`, `with_encrypted_names`, `with_keys`, `with_values`,
+//!   `properties_from_offset`, `sorted_properties`, `with_encrypted_names`, `with_keys`, `with_values`,
 //!   `without_keys`, `without_timestamp_and_etag`
 //! - `RowBuilder`: `put_encoded_properties`, `reserve_bytes`
 //! - `RowFamily`: `has_dated_tables`, `leaves_out`, `of_copy`, `of_list`, `of_primary`, `part_restoring`,
@@ -59,18 +59,6 @@ pub mod backend {
             span_fields::{error_code_or_kind, record_count_in_span, record_failure_in_span},
             verb_counts::{VerbCounts, count_request},
         };
-    }
-    pub mod page_bounds {
-        pub use crate::backend::page_bounds::{PageRoom, checked_page_size};
-    }
-    pub mod row_rules {
-        pub use crate::backend::row_rules::{
-            check_not_empty, check_read_keys, entity_missing_error, name_operation_in_error,
-            next_write_time, resulting_row, select_properties, table_missing_error, written_answer,
-        };
-    }
-    pub mod scan_range {
-        pub use crate::backend::scan_range::ScanRange;
     }
     pub use crate::backend::port::{no_backups_error, no_settings_error, no_snapshots_error};
 }

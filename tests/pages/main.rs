@@ -164,6 +164,8 @@ fn every_sample_is_compiled() {
                 // Other languages, whose SDKs the server's judges run.
                 "python" | "js" | "go" | "csharp" | "yaml" | "dockerfile"
                     if page == "docs/server.md" => {}
+                // Compared with the file of the store.
+                "rust,ignore" if page == "docs/write-a-store.md" => {}
                 // Read by the test of the envelope.
                 "example" if page == "docs/envelope.md" => {}
                 other => wrong.push(format!("{page}: a block of `{other}`")),
@@ -179,6 +181,17 @@ fn every_sample_is_compiled() {
     }
     assert!(samples > 15, "found only {samples} samples");
     assert!(wrong.is_empty(), "{}", wrong.join("\n  "));
+}
+
+#[test]
+fn the_page_about_stores_is_the_file_that_is_tested() {
+    let page = read("docs/write-a-store.md");
+    let blocks = page.split("\n```rust,ignore\n").skip(1);
+    let blocks: Vec<_> = blocks.map(|rest| rest.split("```").next().unwrap()).collect();
+    let store = read("tests/third_party_store/store.rs");
+    assert_eq!(blocks.join("\n"), store, "the code of the page and the file differ");
+    let lines = store.lines().count();
+    assert!(lines <= 200, "{lines} lines, 200 are enough for a store");
 }
 
 #[test]

@@ -6,9 +6,7 @@ mod not_sent;
 mod request;
 
 pub(crate) mod port;
-pub(crate) mod row_rules;
-pub(crate) mod page_bounds;
-pub(crate) mod scan_range;
+pub mod rules;
 
 mod memory;
 pub mod layer;

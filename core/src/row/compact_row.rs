@@ -119,8 +119,16 @@ impl Row {
         self.bytes().key_bytes()
     }
 
-    /// Encodes the row's keys as bytes that sort in the service's order.
-    #[doc(hidden)]
+    /// Encodes the row's keys as bytes that sort in the service's order, as [`encode_sort_key`] does.
+    ///
+    /// ```
+    /// # use entable_core::Row;
+    /// let (first, second) = (Row::build("Sales", "9").finish()?, Row::build("Sales 2", "1").finish()?);
+    /// assert!(first.sort_key() < second.sort_key());
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
+    /// [`encode_sort_key`]: crate::key::encode_sort_key
     pub fn sort_key(&self) -> Vec<u8> {
         let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
         sort_key_from_key_bytes(partition_key, row_key)

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fmt, iter,
-    ops::Bound,
     path::Path,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
@@ -15,9 +14,7 @@ use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, NameRange, ReadRequest, Rows, ScanRequest,
         Snapshot, TableCase, TableNames, TableRequest, no_backups_error, no_snapshots_error,
-        page_bounds::{PageRoom, checked_page_size},
-        row_rules,
-        scan_range::ScanRange,
+        rules::{self, PageRoom, ScanRange},
     },
     batch::{Batch, Written},
     clock::{Clock, SystemClock},
@@ -183,17 +180,17 @@ impl Memory {
 
     fn read_row(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
         let ReadRequest { table, partition_key, row_key, select } = request;
-        row_rules::check_read_keys(table, partition_key, row_key)?;
+        rules::check_read_keys(table, partition_key, row_key)?;
         let state = self.read_state();
         let row = state
             .find_table(table, self.table_case)?
             .rows
             .get(&encode_sort_key(partition_key, row_key));
-        row.map(|row| row_rules::select_properties(row, select)).transpose()
+        row.map(|row| rules::select_properties(row, select)).transpose()
     }
 
     fn scan_page(&self, scan: ScanRequest<'_>) -> Result<Rows> {
-        let mut room = PageRoom::new(checked_page_size(&scan)?);
+        let mut room = PageRoom::for_scan(&scan)?;
         let range = ScanRange::for_scan(scan.filter, scan.from);
         let state = self.read_state();
         let table = state.find_table(scan.table, self.table_case)?;
@@ -203,7 +200,7 @@ impl Memory {
         if room.is_full() {
             return Ok(page);
         }
-        for row in table.rows_in(&range) {
+        for row in table.rows.range::<[u8], _>(range).map(|(_, row)| row) {
             if room.is_full() {
                 page.next = Some(Continuation {
                     partition_key: row.partition_key().to_owned(),
@@ -213,7 +210,7 @@ impl Memory {
             }
             room.take_examined();
             if scan.filter.matches(row)? {
-                let row = row_rules::select_properties(row, scan.select)?;
+                let row = rules::select_properties(row, scan.select)?;
                 room.take_returned(row.as_bytes().len());
                 page.rows.push(Ok(row));
             }
@@ -222,27 +219,26 @@ impl Memory {
     }
 
     fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
-        row_rules::check_not_empty(batch)?;
+        rules::check_not_empty(batch)?;
         let mut state = self.state_mut();
         // Checked under the lock, since the batch may have waited for it.
         batch.check_deadline()?;
-        let now = row_rules::next_write_time(&*self.clock, state.last);
+        let now = rules::next_write_time(&*self.clock, state.last);
         let table = state
             .table_mut(batch.table(), self.table_case)
-            .map_err(|e| row_rules::name_operation_in_error(e, batch, 0))?;
+            .map_err(|e| rules::name_operation_in_error(e, batch, 0))?;
         // All outcomes are known before the first row changes: a refused operation leaves no trace.
         // No operation depends on another, since each row is in a batch once.
         let mut outcomes = Vec::with_capacity(batch.len());
         for (index, operation) in batch.operations().iter().enumerate() {
             let sort_key = operation.row().sort_key();
-            let outcome = row_rules::resulting_row(table.rows.get(&sort_key), operation, now)
-                .map_err(|error| row_rules::name_operation_in_error(error, batch, index))?;
+            let outcome = rules::resulting_row(table.rows.get(&sort_key), operation, now)
+                .map_err(|error| rules::name_operation_in_error(error, batch, index))?;
             outcomes.push((sort_key, outcome));
         }
         let answers = iter::zip(batch.operations(), &outcomes);
-        let written = answers
-            .map(|(op, (_, outcome))| row_rules::written_answer(op, outcome.as_ref()))
-            .collect();
+        let written =
+            answers.map(|(op, (_, outcome))| rules::written_answer(op, outcome.as_ref())).collect();
         for (sort_key, outcome) in outcomes {
             match outcome {
                 Some(row) => table.rows.insert(sort_key, row),
@@ -315,22 +311,12 @@ impl Memory {
 impl State {
     fn find_table(&self, name: &str, case: TableCase) -> Result<&Table> {
         let table = self.tables.get(&case.canonical_table_name(name));
-        table.ok_or_else(|| row_rules::table_missing_error(name))
+        table.ok_or_else(|| rules::table_missing_error(name))
     }
 
     fn table_mut(&mut self, name: &str, case: TableCase) -> Result<&mut Table> {
         let table = self.tables.get_mut(&case.canonical_table_name(name));
-        table.ok_or_else(|| row_rules::table_missing_error(name))
-    }
-}
-
-impl Table {
-    fn rows_in(&self, range: &ScanRange) -> impl Iterator<Item = &Row> {
-        let start = Bound::Included(range.start.as_slice());
-        let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        // `BTreeMap::range` panics on a range that ends before it starts.
-        let rows = (!range.is_empty()).then(|| self.rows.range::<[u8], _>((start, end)));
-        rows.into_iter().flatten().map(|(_, row)| row)
+        table.ok_or_else(|| rules::table_missing_error(name))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     transport::{HttpAnswer, Method},
 };
 use crate::{
-    backend::row_rules,
+    backend::rules,
     batch::{Batch, Condition, Operation, Verb, Written},
     error::{Error, ErrorKind, Result, ServiceCode},
     row::json::{JsonRow, parse_etag},
@@ -16,10 +16,10 @@ use crate::{
 impl AccountConnection {
     /// Sends a batch, as a single request or as an entity group transaction.
     pub(super) async fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
-        row_rules::check_not_empty(batch)?;
+        rules::check_not_empty(batch)?;
         for (index, operation) in batch.operations().iter().enumerate() {
             check_etag(operation)
-                .map_err(|error| row_rules::name_operation_in_error(error, batch, index))?;
+                .map_err(|error| rules::name_operation_in_error(error, batch, index))?;
         }
         let written = match batch.operations() {
             [operation] => self.apply_single(batch, operation).await.map(|written| vec![written]),
@@ -29,7 +29,7 @@ impl AccountConnection {
             let index = error.failed_index().or_else(|| (batch.len() == 1).then_some(0));
             let error = name_missing_table(error, batch);
             match index {
-                Some(index) => row_rules::name_operation_in_error(error, batch, index),
+                Some(index) => rules::name_operation_in_error(error, batch, index),
                 None => error.in_table(batch.table()),
             }
         })

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     backend::{
         ReadRequest,
-        row_rules::{check_read_keys, select_properties},
+        rules::{check_read_keys, select_properties},
     },
     error::{Error, ErrorKind, Result, ServiceCode},
     limits,

@@ -8,7 +8,7 @@ use super::{
     transport::Method,
 };
 use crate::{
-    backend::{Rows, ScanRequest, page_bounds::checked_page_size},
+    backend::{Rows, ScanRequest, rules::checked_page_size},
     error::{Error, ErrorKind, Result},
     page::Continuation,
     wire::{self, QueryFilter},

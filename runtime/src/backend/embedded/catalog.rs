@@ -6,7 +6,7 @@ use redb::{ReadableTable, WriteTransaction};
 
 use super::layout::{CATALOG, CatalogEntry, META, RowsDefinition, TRASH, meta, rows_table_name};
 use crate::{
-    backend::{NameRange, TableNames, row_rules},
+    backend::{NameRange, TableNames, rules},
     edm::Ticks,
     error::{Error, Result, ServiceCode},
 };
@@ -59,7 +59,7 @@ impl Catalog {
     pub(super) fn get(&self, name: &str) -> Result<(usize, &CatalogEntry)> {
         let slot = self.find_table(name).ok();
         let found = slot.and_then(|slot| Some((slot, self.0.get(slot)?)));
-        found.ok_or_else(|| row_rules::table_missing_error(name))
+        found.ok_or_else(|| rules::table_missing_error(name))
     }
 
     /// Returns a page of the table names in a range from `from` on, and where the next page begins.

@@ -6,7 +6,7 @@ use super::{backup, scan, snapshot::Snapshot};
 use crate::{
     backend::{
         self, Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest,
-        TableNames, TableRequest, row_rules,
+        TableNames, TableRequest, rules,
     },
     batch::{Batch, Written},
     edm::Ticks,
@@ -49,7 +49,7 @@ impl fmt::Debug for FrozenStore {
 pub(super) fn read_row(snapshot: &Snapshot, request: ReadRequest<'_>) -> Result<Option<Row>> {
     let ReadRequest { table, partition_key, row_key, select } = request;
     match (snapshot.read_row(table, partition_key, row_key)?, select) {
-        (Some(row), Some(_)) => row_rules::select_properties(&row, select).map(Some),
+        (Some(row), Some(_)) => rules::select_properties(&row, select).map(Some),
         (row, _) => Ok(row),
     }
 }
@@ -70,7 +70,7 @@ impl Backend for FrozenStore {
 
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
-            row_rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
+            rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
             read_row(&self.snapshot, request)
         })
     }

@@ -11,7 +11,7 @@ use super::{
     row_changes::{RowChange, write_changes},
 };
 use crate::{
-    backend::row_rules,
+    backend::rules,
     batch::{Operation, Verb, Written},
     edm::Ticks,
     error::Error,
@@ -86,8 +86,8 @@ impl<'t> GroupTransaction<'t> {
         let (mut changes, last) = plan_changes(rows, operations, now)?;
         write_changes(rows, &changes)?;
         let both = operations.iter().zip(&changes);
-        let written = both
-            .map(|(operation, change)| row_rules::written_answer(operation, change.row.as_ref()));
+        let written =
+            both.map(|(operation, change)| rules::written_answer(operation, change.row.as_ref()));
         let written = written.collect();
         self.summary.has_deleted |=
             operations.iter().any(|operation| operation.verb() == Verb::Delete);
@@ -131,7 +131,7 @@ fn plan_changes(
             Some(None) => return Err(ApplyError::DamagedRow(index, key)),
             current => current.flatten(),
         };
-        let row = row_rules::resulting_row(current.as_ref(), operation, now).map_err(refused)?;
+        let row = rules::resulting_row(current.as_ref(), operation, now).map_err(refused)?;
         // A row that was written before the clock was set back has a Timestamp after `now`, and its
         // next Timestamp is later still. A deleted row counts with the Timestamp that it had.
         let timestamp = row.as_ref().or(current.as_ref()).and_then(Row::timestamp);

@@ -30,7 +30,7 @@ use super::{
 use crate::{
     backend::{
         Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
-        TableNames, TableRequest, row_rules,
+        TableNames, TableRequest, rules,
     },
     batch::{Batch, Written},
     clock::Clock,
@@ -373,7 +373,7 @@ impl Backend for Embedded {
 
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
-            row_rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
+            rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
             frozen::read_row(&snapshot, request)
         })
@@ -390,7 +390,7 @@ impl Backend for Embedded {
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
         Box::pin(async move {
-            row_rules::check_not_empty(batch)?;
+            rules::check_not_empty(batch)?;
             let table = batch.table().to_owned();
             let operations = batch.operations_arc();
             let deadline = batch.deadline().cloned();
@@ -400,7 +400,7 @@ impl Backend for Embedded {
                 })
                 .await?;
             answer.map_err(|(index, error)| match index {
-                Some(index) => row_rules::name_operation_in_error(error, batch, index),
+                Some(index) => rules::name_operation_in_error(error, batch, index),
                 None => error.in_table(batch.table()),
             })
         })

@@ -1,6 +1,6 @@
 //! Reads one page of a query from a snapshot, with bounds for rows and bytes.
 
-use std::{ops::Bound, sync::Arc};
+use std::{ops::RangeBounds, sync::Arc};
 
 use redb::{Range, ReadableTable};
 
@@ -8,8 +8,7 @@ use super::{layout, snapshot::Snapshot, store_file::catch_panic};
 use crate::{
     backend::{
         Rows, ScanRequest,
-        page_bounds::{PageRoom, checked_page_size},
-        scan_range::ScanRange,
+        rules::{PageRoom, ScanRange},
     },
     edm::Value,
     error::Result,
@@ -24,16 +23,15 @@ const SLICE_ROWS: usize = 512;
 
 /// Reads the page that `scan` asks for.
 pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: ScanRequest<'_>) -> Result<Rows> {
-    let room = PageRoom::new(checked_page_size(&scan)?);
+    let room = PageRoom::for_scan(&scan)?;
     let keys = ScanRange::for_scan(scan.filter, scan.from);
     // Before the check for an empty range: a missing table is an error even if no row can match.
     let table = snapshot.file().catch_panic(|| snapshot.rows_of_table(scan.table))?;
     if keys.is_empty() || room.is_full() {
         return Ok(Rows::default());
     }
-    let start = Bound::Included(&*keys.start);
-    let end = keys.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let range = catch_panic(|| Ok(ReadableTable::range::<&[u8]>(table, (start, end))?));
+    let bounds = (keys.start_bound(), keys.end_bound());
+    let range = catch_panic(|| Ok(ReadableTable::range::<&[u8]>(table, bounds)?));
     let range = range.map_err(|error| snapshot.engine_error(error))?;
     let mut page = PageScan {
         snapshot: &snapshot,

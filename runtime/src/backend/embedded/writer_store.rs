@@ -23,7 +23,7 @@ use super::{
     watched_file::WatchedFile,
 };
 use crate::{
-    backend::row_rules,
+    backend::rules,
     batch::Deadline,
     edm::Ticks,
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -326,7 +326,7 @@ impl WriterStore {
                 answers.push(Err((None, error)));
                 continue;
             }
-            let now = row_rules::next_write_time(&*self.options.clock, *last);
+            let now = rules::next_write_time(&*self.options.clock, *last);
             answers.push(match applied.apply_batch(&write.table, &write.operations, now) {
                 Ok((written, latest)) => {
                     *last = latest;

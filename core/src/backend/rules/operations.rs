@@ -1,5 +1,4 @@
-//! The service's rules for single operations, shared by the in-memory and the embedded backend: which operation
-//! succeeds on which row, and what the row holds afterwards.
+//! The service's rules for single operations: which operation succeeds on which row, and what the row holds afterwards.
 //!
 //! Existence is checked before the ETag: a missing row is 404 under every condition. Keys, properties,
 //! sizes and the composition of a batch are not checked here, because a [`Batch`] contains only checked
@@ -19,6 +18,15 @@ use crate::{
 /// Returns the Timestamp of the next write: the clock's time, or one tick after the last write if the
 /// clock is not later. A row that is deleted and inserted again within one tick of the clock thus gets
 /// another ETag.
+///
+/// ```
+/// use entable_core::{SteppedClock, Ticks, backend::rules::next_write_time};
+///
+/// let clock = SteppedClock::new(Ticks::UNIX_EPOCH);
+/// let first = next_write_time(&clock, Ticks::default());
+/// assert_eq!(first, Ticks::UNIX_EPOCH);
+/// assert!(next_write_time(&clock, first) > first);
+/// ```
 pub fn next_write_time(clock: &dyn Clock, last: Ticks) -> Ticks {
     clock.now().max(last.next())
 }
@@ -31,6 +39,17 @@ pub fn next_write_time(clock: &dyn Clock, last: Ticks) -> Ticks {
 ///
 /// `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`; `InvalidInput` for text that is not an
 /// ETag; the errors of [`Row::check`] for a row that a merge lets grow over the limits.
+///
+/// ```
+/// use entable_core::{Operation, Row, Ticks, backend::rules::resulting_row};
+///
+/// let insert = Operation::insert(Row::build("Sales", "223").finish()?);
+/// let row = resulting_row(None, &insert, Ticks::UNIX_EPOCH)?;
+/// assert_eq!(row.as_ref().and_then(Row::timestamp), Some(Ticks::UNIX_EPOCH));
+/// let error = resulting_row(row.as_ref(), &insert, Ticks::UNIX_EPOCH).unwrap_err();
+/// assert_eq!(error.code(), Some("EntityAlreadyExists"));
+/// # Ok::<(), entable_core::Error>(())
+/// ```
 pub fn resulting_row(
     current: Option<&Row>,
     operation: &Operation,
@@ -68,6 +87,16 @@ pub fn resulting_row(
 }
 
 /// Adds table, keys and position of an operation to its error.
+///
+/// ```
+/// use entable_core::{Batch, Operation, Row, backend::rules};
+///
+/// let insert = Operation::insert(Row::build("Sales", "223").finish()?);
+/// let batch = Batch::single("Staff", insert)?;
+/// let error = rules::name_operation_in_error(rules::table_missing_error("Staff"), &batch, 0);
+/// assert_eq!((error.failed_index(), error.keys()), (Some(0), Some(("Sales", "223"))));
+/// # Ok::<(), entable_core::Error>(())
+/// ```
 pub fn name_operation_in_error(error: Error, batch: &Batch, index: usize) -> Error {
     let error = error.in_table(batch.table()).at_operation(index);
     match batch.operations().get(index) {
@@ -80,6 +109,15 @@ pub fn name_operation_in_error(error: Error, batch: &Batch, index: usize) -> Err
 
 /// Returns the answer to an operation that was applied: status 201 for an insert, else 204, and the ETag of `row`, the
 /// resulting row. It has no ETag if no row is left.
+///
+/// ```
+/// use entable_core::{Condition, Operation, backend::rules::written_answer};
+///
+/// let delete = Operation::delete("Sales", "223", Condition::Any)?;
+/// let written = written_answer(&delete, None);
+/// assert_eq!((written.status, written.etag), (204, None));
+/// # Ok::<(), entable_core::Error>(())
+/// ```
 pub fn written_answer(operation: &Operation, row: Option<&Row>) -> Written {
     let status = if operation.verb() == Verb::Insert { 201 } else { 204 };
     Written::new(status, row.and_then(Row::etag))
@@ -90,6 +128,12 @@ pub fn written_answer(operation: &Operation, row: Option<&Row>) -> Written {
 /// # Errors
 ///
 /// `InvalidInput` for an empty batch.
+///
+/// ```
+/// use entable_core::{Batch, backend::rules::check_not_empty};
+///
+/// assert_eq!(check_not_empty(&Batch::new("Staff")).unwrap_err().code(), Some("InvalidInput"));
+/// ```
 pub fn check_not_empty(batch: &Batch) -> Result<()> {
     if batch.is_empty() {
         let message = "an entity group transaction needs at least one operation";
@@ -103,6 +147,13 @@ pub fn check_not_empty(batch: &Batch) -> Result<()> {
 /// # Errors
 ///
 /// `is_invalid` or `is_too_large` with the table and the keys.
+///
+/// ```
+/// use entable_core::backend::rules::check_read_keys;
+///
+/// assert!(check_read_keys("Staff", "Sales", "223").is_ok());
+/// assert!(check_read_keys("Staff", "Sales", "2/23").unwrap_err().is_invalid());
+/// ```
 pub fn check_read_keys(table: &str, partition_key: &str, row_key: &str) -> Result<()> {
     limits::check_key("PartitionKey", partition_key)
         .and_then(|()| limits::check_key("RowKey", row_key))
@@ -114,6 +165,17 @@ pub fn check_read_keys(table: &str, partition_key: &str, row_key: &str) -> Resul
 /// # Errors
 ///
 /// `is_corrupt` for a damaged row.
+///
+/// ```
+/// use entable_core::{Row, ValueRef, backend::rules::select_properties};
+///
+/// let mut row = Row::build("Sales", "223");
+/// row.put("Age", ValueRef::Int32(34));
+/// row.put("Name", ValueRef::String("Jones"));
+/// let selected = select_properties(&row.finish()?, Some(&["Age".to_owned()]))?;
+/// assert_eq!((selected.row_key(), selected.property_count()?), ("223", 1));
+/// # Ok::<(), entable_core::Error>(())
+/// ```
 pub fn select_properties(row: &Row, select: Option<&[String]>) -> Result<Row> {
     match select {
         None => Ok(row.clone()),
@@ -121,12 +183,17 @@ pub fn select_properties(row: &Row, select: Option<&[String]>) -> Result<Row> {
     }
 }
 
-/// Returns the error for a row that does not exist.
-pub fn entity_missing_error() -> Error {
+fn entity_missing_error() -> Error {
     Error::service(ServiceCode::ResourceNotFound, "there is no entity with these keys")
 }
 
 /// Returns the error for a table that does not exist.
+///
+/// ```
+/// use entable_core::backend::rules::table_missing_error;
+///
+/// assert_eq!(table_missing_error("Staff").code(), Some("TableNotFound"));
+/// ```
 pub fn table_missing_error(table: &str) -> Error {
     Error::service(ServiceCode::TableNotFound, "the table does not exist; create it first")
         .in_table(table)

@@ -1,7 +1,7 @@
 //! The range of sort keys that a scan has to examine, from the key conditions of its filter and its
-//! continuation. The in-memory and the embedded backend keep rows in the order of these sort keys.
+//! continuation.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 use crate::{
     filter::{Filter, KeyBounds},
@@ -9,7 +9,20 @@ use crate::{
     page::Continuation,
 };
 
-/// A range of sort keys, from `start` up to but not including `end`.
+/// A range of sort keys, from `start` up to but not including `end`. A store that keeps rows in the order of
+/// [`Row::sort_key`](crate::Row::sort_key) reads this range, such as with `BTreeMap::range`.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use entable_core::{Filter, backend::rules::ScanRange, key::encode_sort_key};
+///
+/// let keys = [("Sales", "1"), ("Sales", "2"), ("Travel", "1")];
+/// let rows = BTreeMap::from(keys.map(|(partition, row)| (encode_sort_key(partition, row), row)));
+/// let filter = Filter::parse("PartitionKey eq 'Sales' and RowKey gt '1'")?;
+/// let range = ScanRange::for_scan(&filter, None);
+/// assert!(rows.range::<[u8], _>(range).map(|(_, row)| *row).eq(["2"]));
+/// # Ok::<(), entable_core::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanRange {
     /// The first sort key.
@@ -38,6 +51,17 @@ impl ScanRange {
     /// Returns whether the range contains no sort key.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+}
+
+// A range that ends before it starts is given as an empty one, since `BTreeMap::range` panics on the former.
+impl RangeBounds<[u8]> for ScanRange {
+    fn start_bound(&self) -> Bound<&[u8]> {
+        Bound::Included(&self.start)
+    }
+
+    fn end_bound(&self) -> Bound<&[u8]> {
+        self.end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(end.max(&self.start)))
     }
 }
 
@@ -151,6 +175,15 @@ mod tests {
         let filter = Filter::parse("PartitionKey eq 'p' and RowKey ge 'b' and RowKey lt 'd'");
         let range = ScanRange::for_scan(&filter.unwrap(), None);
         assert_eq!((range.start, range.end), (b"p\0b".to_vec(), Some(b"p\0d".to_vec())));
+    }
+
+    #[test]
+    fn a_range_that_ends_before_it_starts_is_empty() {
+        let rows = std::collections::BTreeMap::from([(b"p\0b".to_vec(), ())]);
+        let filter = Filter::parse("PartitionKey eq 'p' and RowKey ge 'd' and RowKey lt 'a'");
+        let range = ScanRange::for_scan(&filter.unwrap(), None);
+        assert!(range.is_empty());
+        assert_eq!(rows.range::<[u8], _>(range).count(), 0);
     }
 
     #[test]

@@ -13,6 +13,16 @@ const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Refuses a scan that the service would refuse, and returns the largest number of rows of its page.
 ///
+/// ```
+/// use entable_core::{Filter, backend::{ScanRequest, rules::checked_page_size}};
+///
+/// let filter = Filter::parse("Age ge 30")?;
+/// let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: None, from: None };
+/// assert_eq!(checked_page_size(&scan)?, 1000);
+/// assert!(checked_page_size(&ScanRequest { top: Some(1001), ..scan }).unwrap_err().is_invalid());
+/// # Ok::<(), entable_core::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// `is_invalid` for a `$top` above 1,000, more than 255 selected properties, or a filter that cannot
@@ -38,7 +48,20 @@ pub fn checked_page_size(scan: &ScanRequest<'_>) -> Result<usize> {
     }
 }
 
-/// The room that is left in a page of the in-memory or the embedded backend.
+/// The room that is left in a page: rows to return, rows to examine, and bytes.
+///
+/// ```
+/// use entable_core::{Filter, backend::{ScanRequest, rules::PageRoom}};
+///
+/// let filter = Filter::parse("Age ge 30")?;
+/// let scan = ScanRequest { table: "Staff", filter: &filter, select: None, top: Some(1), from: None };
+/// let mut room = PageRoom::for_scan(&scan)?;
+/// room.take_examined();
+/// assert!(!room.is_full());
+/// room.take_returned(60);
+/// assert!(room.is_full());
+/// # Ok::<(), entable_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct PageRoom {
     rows: usize,
@@ -47,9 +70,14 @@ pub struct PageRoom {
 }
 
 impl PageRoom {
-    /// Returns the room of an empty page that may return `rows` rows.
-    pub fn new(rows: usize) -> Self {
-        Self { rows, examined: EXAMINED_ROWS, bytes: PAGE_BYTES }
+    /// Returns the room of the page that `scan` requests, before its first row.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`checked_page_size`].
+    pub fn for_scan(scan: &ScanRequest<'_>) -> Result<Self> {
+        let rows = checked_page_size(scan)?;
+        Ok(Self { rows, examined: EXAMINED_ROWS, bytes: PAGE_BYTES })
     }
 
     /// Returns whether the page ends before the next row.
