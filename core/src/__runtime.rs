@@ -5,46 +5,34 @@
 //!
 //! - `DATED_TABLES`, `KeyFault`, `PageLoop`, `RowKeys`, `text_fingerprint`
 //! - `AdaptiveRate`: `share_window`
-//! - `Batch`: `operations_arc`
 //! - `BlindValue`: `new`, `expose_plaintext`
 //! - `Comparison`: `holds_for_out_of_range`
-//! - `Condition`: `for_etag`, `unchanged`
 //! - `Cursor`: `as_of`, `at`, `fingerprint`, `is_at_table_start`, `mixed`, `returned`, `table`
-//! - `Deadline`: `capped_at`, `earlier_of`, `end_instant`
 //! - `ETag`: `location_read_from`, `with_location_read_from`
 //! - `EdmValue`: `VALUES`
 //! - `Error`: `at_row`, `concerns_one_entity`, `concerns_one_item`, `concerns_one_row`, `ends_move`,
 //!   `is_answer_lost`, `is_certainly_not_executed`, `is_key_withheld`, `is_refused_by_move`, `is_row_missing`,
 //!   `is_row_changed_or_gone`, `is_table_being_deleted`, `is_table_missing`, `is_lost_race`, `lost_race_or_table`,
 //!   `moving_entity`, `refuses_one_row`, `rejected_by_user_code`, `retry_chance`, `row_exists`, `table_exists`,
-//!   `unique_violation`, `with_key_withheld`, `with_message_prefix`, `with_message_suffix`, `without_operation`
-//! - `FaultInjector`: `backend_continuation`
-//! - `Filter`: `OutOfRange`, `matches_bytes`, `resolve_key_only_comparison`, `visit_operands`
+//!   `unique_violation`, `with_key_withheld`
+//! - `Filter`: `OutOfRange`, `resolve_key_only_comparison`
 //! - `Input`: `encode_input`
 //! - `InvalidValue`: `contained_key_only_value`, `out_of_range_side`
 //! - `KeyWriter`: `begin_part`, `end_bucket_part`, `end_part`, `put`, `put_lower`, `put_zero_padded`
-//! - `Keys`: `bounds_row_key`, `contains`, `fault`, `partition`, `rows`, `whole_table`, `without_row_key_bounds`
-//! - `Operation`: `with_row`
-//! - `Page`: `new`
+//! - `Keys`: `bounds_row_key`, `fault`, `partition`, `rows`, `whole_table`, `without_row_key_bounds`
 //! - `Property`: `COLUMN`, `SLOT_COLUMN`
 //! - `PropertyReader`: `next_encoded`, `next_undecoded`
 //! - `Retry`: `retry_non_backend_read`, `retry_non_backend_write`
-//! - `Row`: `byte_offset_of_reader`, `encrypted_names`, `from_row_bytes`, `from_selected_properties`,
-//!   `has_encrypted_name`, `has_same_content`, `inherit_encrypted_names_of`, `key_bytes`, `location_read_from`,
-//!   `properties_from_offset`, `sorted_properties`, `with_encrypted_names`, `with_keys`, `with_values`,
-//!   `without_keys`, `without_timestamp_and_etag`
+//! - `Row`: `byte_offset_of_reader`, `encrypted_names`, `has_encrypted_name`, `inherit_encrypted_names_of`,
+//!   `location_read_from`, `properties_from_offset`, `sorted_properties`, `with_encrypted_names`, `without_keys`
 //! - `RowBuilder`: `put_encoded_properties`, `reserve_bytes`
 //! - `RowFamily`: `has_dated_tables`, `leaves_out`, `of_copy`, `of_list`, `of_primary`, `part_restoring`,
 //!   `table_given_primary_table`
-//! - `SimulatedAccount`: `answer`, `mean_latency`
+//! - `SimulatedAccount`: `answer`
 //! - `Template`: `each_part_text`, `find_blind_tokens`, `has_tokens`, `is_last_segment`, `key_prefix_before`,
 //!   `key_prefix_through`, `part_text`, `replace_placeholders`, `template_spelling_of_key`,
 //!   `terminator_char_of_part`, `token_fields`
 //! - `TemplatePart`: `is_period_of`
-//! - `Ticks`: `PER_SECOND`, `to_text_in_seconds`
-//! - `Value`: `is_stored_like`
-//! - `Verb`: `may_insert_row`
-//! - `Written`: `of_single_operation`, `row_with_written_etag`
 //!
 //! None of them follows the rules of versions. `tests/policy` compares the list with the sources.
 
@@ -60,7 +48,6 @@ pub mod backend {
             verb_counts::{VerbCounts, count_request},
         };
     }
-    pub use crate::backend::port::{no_backups_error, no_settings_error, no_snapshots_error};
 }
 pub mod batch {
     pub use crate::batch::operation::is_unreserved_url_byte;
@@ -71,14 +58,11 @@ pub mod edm {
 pub mod error {
     pub use crate::error::{facts::RetryChance, printable::is_printable};
 }
-pub mod filter {
-    pub use crate::filter::eval::compare_utf16;
-}
 pub mod key {
     pub use crate::key::{
         draft::KeyDraft,
         hash::stable_hash,
-        order::{BOUNDARY, sort_key_from_key_bytes},
+        order::BOUNDARY,
         successor::text_successor,
         template::table_given_primary_table,
         token::{TOKEN_PLACEHOLDER, equals_with_tokens},
@@ -106,7 +90,7 @@ pub mod row {
     }
     pub use crate::row::{
         OPERATION_ID, compact_row::property_name_from_utf8, error_with_row_keys, is_operation_id,
-        read::corrupt_row_error, row_bytes::RowBytes,
+        read::corrupt_row_error,
     };
 }
 pub mod single_flight {

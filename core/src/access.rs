@@ -290,7 +290,13 @@ impl Keys {
     }
 
     /// Returns whether the selection contains the row with keys `partition_key` and `row_key`.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::Keys;
+    ///
+    /// assert!(Keys::point("Sales", "223").contains("Sales", "223"));
+    /// assert!(!Keys::point("Sales", "223").contains("Sales", "224"));
+    /// ```
     pub fn contains(&self, partition_key: &str, row_key: &str) -> bool {
         // The service sorts keys by UTF-16 units, and `str` compares bytes of UTF-8.
         let is_above = match self.rows.lower() {

@@ -34,7 +34,13 @@ pub struct Page<T> {
 
 impl<T> Page<T> {
     /// Makes a page.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::Page;
+    ///
+    /// let page = Page::new(vec!["Jones"], None);
+    /// assert_eq!((page.items.len(), page.next), (1, None));
+    /// ```
     pub fn new(items: Vec<T>, next: Option<Cursor>) -> Self {
         Self { items, next }
     }

@@ -195,7 +195,7 @@ extern crate self as entable;
 
 // The floors of `entable-core`, under this crate's paths. What is not public comes from `__runtime`.
 pub(crate) use entable_core::__runtime::{address, metering, random, single_flight, timers, turn};
-pub use entable_core::{access, clock, limits, page};
+pub use entable_core::{access, clock, filter, limits, page};
 // The promises of the service as tests, with the macros at the root of the crate.
 #[cfg(feature = "conformance")]
 pub use entable_conformance::{
@@ -218,12 +218,6 @@ pub mod edm {
 pub mod error {
     pub(crate) use entable_core::__runtime::error::*;
     pub use entable_core::error::*;
-}
-/// Defines filters: trees of comparisons that print as OData, parse back, and can be evaluated on
-/// rows by the service's rules.
-pub mod filter {
-    pub(crate) use entable_core::__runtime::filter::*;
-    pub use entable_core::filter::*;
 }
 /// Builds PartitionKeys and RowKeys from templates, and reads their parts back.
 pub mod key {

@@ -13,7 +13,7 @@ use syn::{Attribute, ImplItem, Item, TraitItem, UseTree};
 use crate::{no_violations, workspace};
 
 /// The number of hidden items that other crates of the workspace use. It may fall: write the new number here.
-const MOST: usize = 200;
+const MOST: usize = 150;
 
 /// Sources of crates that stand on core alone.
 const OUTSIDE: [&str; 2] = ["conformance/src", "tests/third_party_store"];

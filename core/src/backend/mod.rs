@@ -13,8 +13,9 @@ pub mod layer;
 
 pub use memory::Memory;
 pub use not_sent::NotSent;
-pub use port::{Backend, BoxFuture, Snapshot};
-pub(crate) use port::{no_backups_error, no_snapshots_error};
+pub use port::{
+    Backend, BoxFuture, Snapshot, no_backups_error, no_settings_error, no_snapshots_error,
+};
 pub use request::{
     BackupReport, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableCase, TableNames,
     TableRequest,

@@ -204,18 +204,36 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 }
 
 /// Returns the error for settings of a store that keeps none.
+///
+/// ```
+/// use entable_core::backend::no_settings_error;
+///
+/// assert!(no_settings_error().is_unsupported());
+/// ```
 pub fn no_settings_error() -> Error {
     let message = "this store keeps no settings; serve a store in a file or in memory";
     Error::new(ErrorKind::Unsupported, message)
 }
 
 /// Returns the error for a snapshot of a store that has none.
+///
+/// ```
+/// use entable_core::backend::no_snapshots_error;
+///
+/// assert!(no_snapshots_error().is_unsupported());
+/// ```
 pub fn no_snapshots_error() -> Error {
     let message = "only a store in a file has snapshots; read it page by page instead";
     Error::new(ErrorKind::Unsupported, message)
 }
 
 /// Returns the error for a backup of a store that is not a file.
+///
+/// ```
+/// use entable_core::backend::no_backups_error;
+///
+/// assert!(no_backups_error().is_unsupported());
+/// ```
 pub fn no_backups_error() -> Error {
     let message =
         "only a store in a file has backups; copy the rows into a store in a file instead";

@@ -41,19 +41,45 @@ impl Deadline {
     }
 
     /// Returns the deadline, or one that ends at `end` of the timers' clock if that is earlier.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use entable_core::{Deadline, SystemClock};
+    /// use tokio::time::Instant;
+    ///
+    /// let deadline = Deadline::after(Duration::from_secs(60), Arc::new(SystemClock));
+    /// let end = Instant::now();
+    /// assert_eq!(deadline.capped_at(end).end_instant(), end);
+    /// ```
     pub fn capped_at(self, end: Instant) -> Self {
         Self { until: self.until.min(end), ..self }
     }
 
     /// Returns the end of the deadline by the timers' clock.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use entable_core::{Deadline, SystemClock};
+    /// use tokio::time::Instant;
+    ///
+    /// let deadline = Deadline::after(Duration::from_secs(60), Arc::new(SystemClock));
+    /// assert!(deadline.end_instant() > Instant::now());
+    /// ```
     pub fn end_instant(&self) -> Instant {
         self.until
     }
 
     /// Returns a deadline that passes when the first of the two passes, or `None` if both are `None`.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use entable_core::{Deadline, SystemClock};
+    ///
+    /// let deadline = Deadline::after(Duration::from_secs(60), Arc::new(SystemClock));
+    /// let later = Deadline::after(Duration::from_secs(90), Arc::new(SystemClock));
+    /// let earlier = Deadline::earlier_of(Some(&later), Some(&deadline));
+    /// assert_eq!(earlier.map(|earlier| earlier.end_instant()), Some(deadline.end_instant()));
+    /// ```
     pub fn earlier_of(one: Option<&Self>, other: Option<&Self>) -> Option<Self> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other).cloned() };
         // Each end for itself: after a suspension, the deadline that ends first by the timers' clock may end

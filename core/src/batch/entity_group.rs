@@ -198,7 +198,14 @@ impl Batch {
 
     /// Returns the operations for a store that keeps them longer than the request, without copying
     /// them.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::{Batch, Operation, Row};
+    ///
+    /// let batch = Batch::single("Staff", Operation::insert(Row::build("Sales", "223").finish()?))?;
+    /// assert_eq!(*batch.operations_arc(), batch.operations());
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
     pub fn operations_arc(&self) -> Arc<Vec<Operation>> {
         self.operations.clone()
     }
@@ -239,7 +246,18 @@ impl Written {
     }
 
     /// Returns the answer to a write of one operation.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::Written;
+    ///
+    /// let written = Written::of_single_operation(vec![Written::new(204, None)])?;
+    /// assert_eq!(written.status, 204);
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Backend`] if the backend returned no answer.
     pub fn of_single_operation(mut written: Vec<Self>) -> Result<Self> {
         written
             .pop()
@@ -247,7 +265,15 @@ impl Written {
     }
 
     /// Returns the written row with its new ETag. The row has no Timestamp until it is read again.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::{ETag, Row, Ticks, Written};
+    ///
+    /// let etag = ETag::from_timestamp(Ticks::UNIX_EPOCH);
+    /// let row = Written::new(204, Some(etag.clone())).row_with_written_etag(Row::build("Sales", "223").finish()?);
+    /// assert_eq!(row.etag(), Some(etag));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
     pub fn row_with_written_etag(&self, row: Row) -> Row {
         match &self.etag {
             Some(etag) => row.with_etag(etag.clone()),

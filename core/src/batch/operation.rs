@@ -24,7 +24,13 @@ pub enum Verb {
 
 impl Verb {
     /// Returns whether the verb may create a row.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::Verb;
+    ///
+    /// assert!(Verb::InsertOrMerge.may_insert_row());
+    /// assert!(!Verb::Merge.may_insert_row());
+    /// ```
     pub const fn may_insert_row(self) -> bool {
         match self {
             Self::Insert | Self::InsertOrReplace | Self::InsertOrMerge => true,
@@ -46,11 +52,20 @@ pub enum Condition {
 impl Condition {
     /// Returns the condition that a row which was read or written is unchanged.
     ///
+    /// ```
+    /// use entable_core::{Condition, Row, Ticks};
+    ///
+    /// let row = Row::build("Sales", "223").finish()?;
+    /// assert!(Condition::unchanged(&row).unwrap_err().is_precondition_failed());
+    /// let written = row.with_timestamp(Ticks::UNIX_EPOCH);
+    /// assert_eq!(Some(Condition::unchanged(&written)?), written.etag().map(Condition::Match));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_precondition_failed` if the row has no ETag. After a lost answer another writer may have
     /// changed the row since, and a write without a condition would overwrite that change.
-    #[doc(hidden)]
     pub fn unchanged(row: &Row) -> Result<Self> {
         row.etag().map(Self::Match).ok_or_else(|| {
             let message = "the entity's ETag is unknown because the answer to its last write was lost; read the \
@@ -61,7 +76,14 @@ impl Condition {
     }
 
     /// Returns the condition on the ETag that was read; `Any` if none is known.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::{Condition, ETag, Ticks};
+    ///
+    /// let etag = ETag::from_timestamp(Ticks::UNIX_EPOCH);
+    /// assert_eq!(Condition::for_etag(Some(etag.clone())), Condition::Match(etag));
+    /// assert_eq!(Condition::for_etag(None), Condition::Any);
+    /// ```
     pub fn for_etag(etag: Option<ETag>) -> Self {
         etag.map_or(Self::Any, Self::Match)
     }
@@ -113,8 +135,16 @@ impl Operation {
     }
 
     /// Returns a copy of the operation that writes `row` in place of its own row.
+    ///
+    /// ```
+    /// use entable_core::{Operation, Row};
+    ///
+    /// let insert = Operation::insert(Row::build("Sales", "223").finish()?);
+    /// let other = insert.with_row(Row::build("Sales", "224").finish()?);
+    /// assert_eq!((other.verb(), other.row().row_key()), (insert.verb(), "224"));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
     #[must_use]
-    #[doc(hidden)]
     pub fn with_row(&self, row: Row) -> Self {
         Self { verb: self.verb, row, condition: self.condition.clone() }
     }

@@ -29,7 +29,6 @@ const FIRST_DAY: i64 = 1_721_426;
 
 impl Ticks {
     /// Ticks in one second.
-    #[doc(hidden)]
     pub const PER_SECOND: i64 = 10_000_000;
     /// 0001-01-01T00:00:00Z, the earliest time.
     pub const MIN: Self = Self(0);
@@ -57,7 +56,14 @@ impl Ticks {
     }
 
     /// Returns the time as text in whole seconds, such as `2024-01-31T12:00:00Z`. A fraction is cut off.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::Ticks;
+    ///
+    /// let time: Ticks = "2024-01-31T12:00:00.25Z".parse()?;
+    /// assert_eq!(time.to_text_in_seconds(), "2024-01-31T12:00:00Z");
+    /// # Ok::<(), entable_core::ParseTicksError>(())
+    /// ```
     pub fn to_text_in_seconds(self) -> String {
         let text = self.to_string();
         match text.split_once('.') {

@@ -159,7 +159,13 @@ impl Value {
 
     /// Returns whether two values are stored alike. Doubles are compared by their bits, because `==` takes -0.0
     /// for 0.0 and a NaN for unequal to itself.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::Value;
+    ///
+    /// assert!(Value::Double(f64::NAN).is_stored_like(&Value::Double(f64::NAN)));
+    /// assert!(!Value::Double(0.0).is_stored_like(&Value::Double(-0.0)));
+    /// ```
     pub fn is_stored_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Double(one), Self::Double(other)) => one.to_bits() == other.to_bits(),

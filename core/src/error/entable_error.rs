@@ -282,21 +282,36 @@ impl Error {
     }
 
     /// Removes the position of the failed operation, for a verb that has only one operation.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// # use entable_core::{Error, ErrorKind};
+    /// let error = Error::new(ErrorKind::Conflict, "the entity already exists").at_operation(2);
+    /// assert_eq!(error.without_operation().failed_index(), None);
+    /// ```
     pub fn without_operation(mut self) -> Self {
         self.0.failed_index = None;
         self
     }
 
     /// Puts text before the message.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// # use entable_core::{Error, ErrorKind};
+    /// let error = Error::new(ErrorKind::Decode, "expected Int32").with_message_prefix("line 7: ");
+    /// assert_eq!(error.message(), "line 7: expected Int32");
+    /// ```
     pub fn with_message_prefix(mut self, prefix: &str) -> Self {
         self.0.message.insert_str(0, prefix);
         self
     }
 
     /// Puts text behind the message.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// # use entable_core::{Error, ErrorKind};
+    /// let error = Error::new(ErrorKind::Decode, "expected Int32").with_message_suffix(" in line 7");
+    /// assert_eq!(error.message(), "expected Int32 in line 7");
+    /// ```
     pub fn with_message_suffix(mut self, suffix: &str) -> Self {
         self.0.message.push_str(suffix);
         self

@@ -37,10 +37,18 @@ impl Filter {
 
     /// Returns whether the service would return the row whose encoded bytes are `row`.
     ///
+    /// ```
+    /// use entable_core::{Filter, Row, row::RowBytes};
+    ///
+    /// let row = Row::build("Sales", "223").finish()?;
+    /// let filter = Filter::parse("PartitionKey eq 'Sales'")?;
+    /// assert!(filter.matches_bytes(RowBytes::new(row.as_bytes())?)?);
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails like [`matches`](Self::matches).
-    #[doc(hidden)]
     pub fn matches_bytes(&self, row: RowBytes<'_>) -> Result<bool> {
         let matched = self.matches_within(row, Self::NESTING);
         // The evaluation stops at the first part that is too deep. Another part may be deeper.
@@ -165,6 +173,13 @@ fn compare_wide(a: f64, b: i64) -> Option<Ordering> {
 }
 
 /// Compares texts as the service does, by UTF-16 units.
+///
+/// ```
+/// use entable_core::filter::compare_utf16;
+///
+/// // The order of UTF-8 is the other way round.
+/// assert!(compare_utf16("\u{1f600}", "\u{ffff}").is_lt());
+/// ```
 pub fn compare_utf16(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }

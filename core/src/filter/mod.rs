@@ -16,4 +16,4 @@ mod bounds;
 
 pub use bounds::KeyBounds;
 pub use condition::{BlindValue, Comparison, Filter, FilterList};
-pub(crate) use eval::compare_utf16;
+pub use eval::compare_utf16;

@@ -29,7 +29,15 @@ impl Filter {
 
     /// Calls `visit` with the property of every condition, and with the literal that the property is compared with. The
     /// literal is `None` for a condition without one.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::Filter;
+    ///
+    /// let mut properties = Vec::new();
+    /// Filter::parse("Age ge 30 and Active")?.visit_operands(|property, _| properties.push(property.to_owned()));
+    /// assert_eq!(properties, ["Age", "Active"]);
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
     pub fn visit_operands(&self, mut visit: impl FnMut(&str, Option<&Value>)) {
         self.visit_nodes(|filter| match filter {
             Self::Property(property)

@@ -34,6 +34,12 @@ pub fn encode_sort_key(partition_key: &str, row_key: &str) -> Vec<u8> {
 }
 
 /// Encodes the UTF-8 bytes of both keys as [`encode_sort_key`] does.
+///
+/// ```
+/// use entable_core::key::{encode_sort_key, sort_key_from_key_bytes};
+///
+/// assert_eq!(sort_key_from_key_bytes(b"Sales", b"223"), encode_sort_key("Sales", "223"));
+/// ```
 pub fn sort_key_from_key_bytes(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(partition_key.len() + 1 + row_key.len());
     put_bytes(&mut bytes, partition_key);

@@ -72,7 +72,15 @@ impl Row {
     }
 
     /// Copies borrowed bytes into a row that owns its bytes.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::{Row, row::RowBytes};
+    ///
+    /// let row = Row::build("Sales", "223").finish()?;
+    /// let bytes = RowBytes::new(row.as_bytes())?;
+    /// assert_eq!(Row::from_row_bytes(bytes), row);
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
     pub fn from_row_bytes(bytes: RowBytes<'_>) -> Self {
         Self::from_unchecked(Bytes::copy_from_slice(bytes.as_slice()))
     }
@@ -80,10 +88,21 @@ impl Row {
     /// Copies borrowed bytes into a row with only the selected properties. Properties that are not there
     /// stay absent.
     ///
+    /// ```
+    /// use entable_core::{Row, ValueRef, row::RowBytes};
+    ///
+    /// let mut row = Row::build("Sales", "223");
+    /// row.put("Age", ValueRef::Int32(34));
+    /// row.put("Name", ValueRef::String("Jones"));
+    /// let row = row.finish()?;
+    /// let selected = Row::from_selected_properties(RowBytes::new(row.as_bytes())?, &["Age".to_owned()])?;
+    /// assert_eq!((selected.get("Age")?, selected.get("Name")?), (Some(ValueRef::Int32(34)), None));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `is_corrupt` for a damaged row. Values are not checked.
-    #[doc(hidden)]
     pub fn from_selected_properties(bytes: RowBytes<'_>, names: &[String]) -> Result<Self> {
         let header = bytes.header_bytes();
         // Keys and Timestamp are in the header.
@@ -113,8 +132,15 @@ impl Row {
     }
 
     /// Returns PartitionKey and RowKey as bytes.
+    ///
+    /// ```
+    /// use entable_core::Row;
+    ///
+    /// let row = Row::build("Sales", "223").finish()?;
+    /// assert_eq!(row.key_bytes(), Some((&b"Sales"[..], &b"223"[..])));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
     #[inline]
-    #[doc(hidden)]
     pub fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         self.bytes().key_bytes()
     }
@@ -193,7 +219,20 @@ impl Row {
     }
 
     /// Copies the row under other keys, without Timestamp and ETag.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::{Row, ValueRef};
+    ///
+    /// let mut row = Row::build("Sales", "223");
+    /// row.put("Age", ValueRef::Int32(34));
+    /// let moved = row.finish()?.with_keys("Travel", "1")?;
+    /// assert_eq!((moved.keys(), moved.get("Age")?), (("Travel", "1"), Some(ValueRef::Int32(34))));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`RowBuilder::finish`](crate::RowBuilder::finish) for keys that no row can have.
     pub fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
         let mut row = RowBuilder::new(partition_key, row_key);
         row.put_encoded_properties(self.bytes().property_bytes());
@@ -204,7 +243,18 @@ impl Row {
     /// is added.
     ///
     /// The copy has neither Timestamp nor ETag.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::{Row, ValueRef};
+    ///
+    /// let row = Row::build("Sales", "223").finish()?.with_values(&[("Age", 34.into())])?;
+    /// assert_eq!(row.get("Age")?, Some(ValueRef::Int32(34)));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row, and the errors of [`RowBuilder::finish`](crate::RowBuilder::finish).
     pub fn with_values(&self, values: &[(&str, Value)]) -> Result<Self> {
         let (partition_key, row_key) = self.keys();
         let mut row = RowBuilder::new(partition_key, row_key);
@@ -257,7 +307,14 @@ impl Row {
     }
 
     /// Copies the row without Timestamp and ETag, as if it was not written yet.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::{Row, Ticks};
+    ///
+    /// let row = Row::build("Sales", "223").finish()?.with_timestamp(Ticks::UNIX_EPOCH);
+    /// assert_eq!(row.without_timestamp_and_etag().etag(), None);
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
     pub fn without_timestamp_and_etag(self) -> Self {
         Self { etag: None, ..self.with_timestamp(Ticks::default()) }
     }
@@ -269,7 +326,15 @@ impl Row {
 
     /// Returns whether two rows have equal keys and properties. Timestamps, ETags, operation ids and
     /// the order of properties may differ, since a service can return properties in another order.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::{Row, Ticks};
+    ///
+    /// let row = Row::build("Sales", "223").finish()?;
+    /// assert!(row.has_same_content(&row.with_timestamp(Ticks::UNIX_EPOCH)));
+    /// assert!(!row.has_same_content(&Row::build("Sales", "224").finish()?));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
     pub fn has_same_content(&self, other: &Self) -> bool {
         self.content_bytes() == other.content_bytes()
             || self.key_bytes() == other.key_bytes()

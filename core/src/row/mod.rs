@@ -14,7 +14,7 @@ pub use compact_row::Row;
 pub use etag::{ETag, Location};
 pub use read::PropertyReader;
 pub(crate) use read::corrupt_row_error;
-pub(crate) use row_bytes::RowBytes;
+pub use row_bytes::RowBytes;
 
 use crate::{edm::ValueRef, error::Error};
 

@@ -32,6 +32,18 @@ const LENGTHS: Range<usize> = 9..13;
 const HEADER: usize = LENGTHS.end;
 
 /// The bytes of a row, borrowed: a store looks at a row before it copies it.
+///
+/// The bytes may come from a file. [`new`](Self::new) checks header and keys, and properties are checked when they are
+/// read, so damaged bytes are an error and never a panic.
+///
+/// ```
+/// use entable_core::{Row, row::RowBytes};
+///
+/// let row = Row::build("Sales", "223").finish()?;
+/// assert_eq!(RowBytes::new(row.as_bytes())?.key_bytes(), Some((&b"Sales"[..], &b"223"[..])));
+/// assert!(RowBytes::new(b"no row").unwrap_err().is_corrupt());
+/// # Ok::<(), entable_core::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct RowBytes<'a> {
     bytes: &'a [u8],

@@ -17,6 +17,4 @@ pub mod layer {
 pub use embedded::{
     Durability, Embedded, EmbeddedOptions, VerifyCopy, VerifyProgress, VerifyReport,
 };
-#[cfg(any(feature = "embedded", feature = "azure-wire"))]
-pub(crate) use entable_core::__runtime::backend::*;
 pub use entable_core::backend::*;

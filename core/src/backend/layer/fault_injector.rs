@@ -178,7 +178,12 @@ impl FaultInjector {
     /// Returns the continuation of the wrapped backend that is packed in a continuation of this
     /// layer. A test that predicts the pages of the wrapped backend needs it. `None` means the first
     /// page.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use entable_core::backend::layer::FaultInjector;
+    ///
+    /// assert_eq!(FaultInjector::backend_continuation(None), None);
+    /// ```
     pub fn backend_continuation(from: Option<&Continuation>) -> Option<Continuation> {
         OwnPlace::from_continuation(from).place
     }

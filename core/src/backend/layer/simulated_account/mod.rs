@@ -210,7 +210,13 @@ impl SimulatedAccount {
     }
 
     /// Returns the mean time of an answer.
-    #[doc(hidden)]
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use entable_core::backend::{Memory, layer::SimulatedAccount};
+    ///
+    /// assert!(SimulatedAccount::around(Memory::new(), 7).mean_latency() < Duration::from_secs(1));
+    /// ```
     pub fn mean_latency(&self) -> Duration {
         self.account.lock().options.latency.mean()
     }
