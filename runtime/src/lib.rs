@@ -233,6 +233,8 @@ pub mod row {
 // A module uses only modules listed above it.
 // Floor 0: nothing below.
 mod private_file;
+// Floor 1: time, as the store's answers tell it.
+mod server_clock;
 // Floor 2: the rules that simulations disable, and mistakes that they make.
 mod guard;
 // Floor 2 too: values under keys; only its key providers await.

@@ -4,6 +4,7 @@
 
 mod not_sent;
 mod request;
+mod snapshot;
 
 pub(crate) mod port;
 pub mod rules;
@@ -13,10 +14,9 @@ pub mod layer;
 
 pub use memory::Memory;
 pub use not_sent::NotSent;
-pub use port::{
-    Backend, BoxFuture, Snapshot, no_backups_error, no_settings_error, no_snapshots_error,
-};
+pub use port::{Backend, BoxFuture, no_settings_error, no_snapshots_error};
 pub use request::{
     BackupReport, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableCase, TableNames,
     TableRequest,
 };
+pub use snapshot::{FrozenRows, Snapshot};

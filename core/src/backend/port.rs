@@ -1,15 +1,10 @@
 //! The trait that the rest of the crate reads and writes rows through.
 
-use std::{
-    fmt,
-    future::Future,
-    path::{Path, PathBuf},
-    pin::Pin,
-    sync::Arc,
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use super::request::{
-    BackupReport, Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
+use super::{
+    request::{Capabilities, ReadRequest, Rows, ScanRequest, TableNames, TableRequest},
+    snapshot::Snapshot,
 };
 use crate::{
     batch::{Batch, Written},
@@ -100,52 +95,12 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// Writes a snapshot of the store to a new file. Fails with `is_unsupported` by default, for stores that are not
-    /// files. A layer asks its inner backend.
-    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        let _ = path;
-        Box::pin(async { Err(no_backups_error()) })
-    }
-
     /// Returns a snapshot of the rows at this moment. They stay readable while writers continue. Fails with
     /// `is_unsupported` by default, which suits stores without snapshots. A layer asks the backend that it is around.
     /// Reads from the snapshot do not pass through the layer.
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
         Box::pin(async { Err(no_snapshots_error()) })
     }
-}
-
-/// The rows of a store in a file at one moment. The file keeps their space until the snapshot is dropped.
-#[derive(Debug, Clone)]
-pub struct Snapshot {
-    rows: Arc<dyn Backend>,
-    file: PathBuf,
-    length: u64,
-}
-
-impl Snapshot {
-    /// Creates a snapshot of the store in `file`. `rows` reads the rows of the moment.
-    pub fn new(rows: Arc<dyn Backend>, file: impl Into<PathBuf>) -> Self {
-        let file = file.into();
-        let length = length_of(&file);
-        Self { rows, file, length }
-    }
-
-    /// Returns a backend that reads the rows as they were when the snapshot was taken, and refuses writes.
-    pub fn rows(&self) -> &Arc<dyn Backend> {
-        &self.rows
-    }
-
-    /// Returns how many bytes the file has grown since the snapshot was taken.
-    pub fn growth(&self) -> u64 {
-        // A file that has become smaller has not grown.
-        length_of(&self.file).saturating_sub(self.length)
-    }
-}
-
-fn length_of(file: &Path) -> u64 {
-    // A file that cannot be looked at has not grown, as far as anybody knows.
-    std::fs::metadata(file).map(|found| found.len()).unwrap_or_default()
 }
 
 #[deny(clippy::missing_trait_methods)]
@@ -194,10 +149,6 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).close()
     }
 
-    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        (**self).backup(path)
-    }
-
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
         (**self).snapshot()
     }
@@ -223,19 +174,6 @@ pub fn no_settings_error() -> Error {
 /// assert!(no_snapshots_error().is_unsupported());
 /// ```
 pub fn no_snapshots_error() -> Error {
-    let message = "only a store in a file has snapshots; read it page by page instead";
-    Error::new(ErrorKind::Unsupported, message)
-}
-
-/// Returns the error for a backup of a store that is not a file.
-///
-/// ```
-/// use entable_core::backend::no_backups_error;
-///
-/// assert!(no_backups_error().is_unsupported());
-/// ```
-pub fn no_backups_error() -> Error {
-    let message =
-        "only a store in a file has backups; copy the rows into a store in a file instead";
+    let message = "only a store in a file has snapshots and backups; read it page by page, or copy its rows into a store in a file";
     Error::new(ErrorKind::Unsupported, message)
 }

@@ -30,6 +30,6 @@ impl Client {
     /// Fails with `is_unsupported` for a store that is not a file, with `is_conflict` if the path is taken, and
     /// with the errors of both files.
     pub async fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
-        self.backend().backup(path.as_ref()).await
+        self.backend().snapshot().await?.backup(path.as_ref()).await
     }
 }

@@ -401,7 +401,7 @@ impl Source {
         // The store holds the old snapshot as its backend, and with it the space.
         self.store.backend = self.client.backend().clone();
         let snapshot = self.client.backend().snapshot().await?;
-        self.store.backend = snapshot.rows().clone();
+        self.store.backend = snapshot.rows();
         self.snapshot = Some(snapshot);
         self.snapshots += 1;
         Ok(())

@@ -6,14 +6,17 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{left_claims::ClaimRow, state::Outbox};
+use super::{
+    claim_state::{ClaimState, read_claim_state},
+    left_claims::ClaimRow,
+    state::Outbox,
+};
 use crate::{
     address::RowAddress,
     edm::Ticks,
     error::{Error, Result},
     plan::outbox::WriterRun,
     row::{ETag, Row},
-    store::derive::{ClaimState, read_claim_state},
 };
 
 /// A claim that was alive when it was read.

@@ -26,8 +26,8 @@ use crate::{
         id_of_reserving_claim, insert_claim, is_claim_alive, reservation_row, reserve_existing,
         row_with_written_etag,
     },
-    queue::later_time,
     row::{ETag, Row},
+    server_clock::later_time,
     store::backoff::{self, Attempt},
 };
 

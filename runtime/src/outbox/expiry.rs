@@ -20,7 +20,7 @@ use crate::{
         Effect,
         outbox::{EXPIRY, ExpiryHour, ExpiryMarker, expiry_markers_before},
     },
-    queue::later_time,
+    server_clock::later_time,
     store::backoff::ATTEMPTS,
 };
 

@@ -9,6 +9,7 @@ pub(crate) mod background;
 pub(crate) mod keys;
 pub(crate) mod keyed_locks;
 pub(crate) mod deadline;
+pub(crate) mod claim_state;
 pub(crate) mod known_types;
 pub(crate) mod registrations;
 pub(crate) mod expiry_markers;

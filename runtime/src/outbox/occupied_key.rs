@@ -1,6 +1,11 @@
 //! Decides what to do about a row that occupies a unique key that an entity wants.
 
-use super::{blocking_claim::BlockingClaim, keys::ReleasedUniqueKey, state::Outbox};
+use super::{
+    blocking_claim::BlockingClaim,
+    claim_state::{ClaimState, read_claim},
+    keys::ReleasedUniqueKey,
+    state::Outbox,
+};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
@@ -8,7 +13,7 @@ use crate::{
     error::{Error, Result},
     plan::outbox::{CopyAddress, id_of_reserving_claim, owner_of_copy, previous_owner},
     row::Row,
-    store::derive::{ClaimState, OwnerDerivesKey, find_owner_holding_key, read_claim},
+    store::key_owner::{OwnerDerivesKey, find_owner_holding_key},
 };
 
 /// The action for a row that occupies a wanted key.

@@ -15,7 +15,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::{OwnerDerivesKey, find_owner_holding_key},
+        key_owner::{OwnerDerivesKey, find_owner_holding_key},
     },
 };
 

@@ -22,7 +22,7 @@ use crate::{
     error::Result,
     guard::ActiveGuards,
     plan::outbox::{CopyAddress, WriterRun},
-    queue::ServerClock,
+    server_clock::ServerClock,
     store::Store,
 };
 

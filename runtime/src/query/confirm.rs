@@ -9,7 +9,7 @@ use crate::{
     plan::outbox::{CopyAddress, id_of_reserving_claim, owner_of_copy, previous_owner},
     row::Row,
     store::{
-        derive::{OwnerDerivesKey, find_owner_holding_key},
+        key_owner::{OwnerDerivesKey, find_owner_holding_key},
         rows::Store,
         sealing::open::ReadAs,
     },

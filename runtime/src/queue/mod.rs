@@ -23,7 +23,6 @@
 pub(crate) mod checks;
 pub(crate) mod envelope;
 pub(crate) mod typed;
-pub(crate) mod server_clock;
 pub(crate) mod table;
 #[cfg(feature = "azure-queue")]
 pub(crate) mod azure;
@@ -32,6 +31,5 @@ pub(crate) mod azure;
 pub use azure::AzureQueue;
 pub use entable_core::queue::*;
 pub(crate) use envelope::{Envelope, Receipts};
-pub(crate) use server_clock::{ServerClock, earlier_time, later_time};
 pub use table::TableQueue;
 pub use typed::MessageQueue;

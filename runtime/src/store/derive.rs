@@ -1,17 +1,13 @@
-//! Derives copies and list entries from a stored primary, and reads the rows that determine which entity has a unique
-//! key.
+//! Derives copies and list entries from a stored primary.
 
 use super::{rows::Store, sealing::open::ReadAs, wide_rows::join_parts_of_entity};
 use crate::{
-    address::{RowAddress, RowAt},
+    address::RowAt,
     backend::ReadRequest,
-    entity::{CopyAndPrimaryFamily, EntityRows, Schema},
+    entity::{EntityRows, Schema},
     error::Result,
-    plan::{
-        outbox::{CopyAddress, claim_row_key, copy_with_owner, is_claim_alive},
-        wide,
-    },
-    row::{ETag, Row},
+    plan::wide,
+    row::Row,
 };
 
 /// Reads a primary to derive rows from it. The row is as stored, or joined and decrypted if `schema` is wide.
@@ -93,106 +89,4 @@ pub(crate) async fn derive_stored_primary(
     let derived =
         store.run_with_blind_token_keys(&tokens, || schema.derive_rows(&plain, &tokens)).await?;
     derived.into_known_rows(schema)
-}
-
-/// A copy that a stored primary derives, with the primary's address and ETag.
-#[derive(Debug, Clone)]
-pub(crate) struct DerivedCopy {
-    pub(crate) primary: RowAddress,
-    pub(crate) kinds: CopyAndPrimaryFamily,
-    pub(crate) copy: Row,
-    version: ETag,
-}
-
-impl DerivedCopy {
-    /// Returns the row to store: the copy, with properties for its primary and the primary's ETag.
-    pub(crate) fn to_row(&self) -> Result<Row> {
-        copy_with_owner(&self.copy, self.kinds, self.primary.as_row_at(), Some(&self.version))
-    }
-}
-
-/// Whether the primary in an index row still derives the key of the index row.
-#[derive(Debug)]
-pub(crate) enum OwnerDerivesKey {
-    /// The primary derives the key.
-    Holds(Box<DerivedCopy>),
-    /// The primary does not exist or does not derive the key.
-    // A missing table counts too. A table that is later created under its name contains neither the primary nor
-    // the claim's row, so no transaction under the claim can commit there.
-    Nobody,
-}
-
-/// Reads the primary in a row and returns whether it derives the copy at an address.
-pub(crate) async fn find_owner_holding_key(
-    store: &Store,
-    named: RowAt<'_>,
-    schema: &'static Schema,
-    address: &CopyAddress,
-) -> Result<OwnerDerivesKey> {
-    let row = match read_primary_to_derive(store, named, Some(schema)).await {
-        Err(error) if error.is_table_missing() => None,
-        row => row?,
-    };
-    let Some(row) = row else { return Ok(OwnerDerivesKey::Nobody) };
-    Ok(match derived_copy(store, named, &row, schema, address).await? {
-        Some(held) => OwnerDerivesKey::Holds(Box::new(held)),
-        None => OwnerDerivesKey::Nobody,
-    })
-}
-
-/// Returns the copy that a primary derives for an address, if it derives one.
-async fn derived_copy(
-    store: &Store,
-    primary: RowAt<'_>,
-    row: &Row,
-    schema: &'static Schema,
-    address: &CopyAddress,
-) -> Result<Option<DerivedCopy>> {
-    // Without an ETag, the copy could not record the version it was derived from.
-    let Some(version) = row.etag() else { return Ok(None) };
-    let rows = derive_stored_primary(store, primary.table.as_str(), schema, row).await?;
-    let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let is_at_address = |copy: &_| address.is_same_address_as_copy(primary.table, copy);
-    let Some(copy) = copies.into_iter().find(is_at_address) else { return Ok(None) };
-    let Some(family) = schema.primary_family_of_copy(copy.family) else { return Ok(None) };
-    let kinds = CopyAndPrimaryFamily { copy: copy.family, primary: family, schema };
-    let primary = primary.to_owned();
-    Ok(Some(DerivedCopy { primary, kinds, copy: copy.row, version }))
-}
-
-/// Whether the transaction that a claim row reserves unique keys for may still be committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClaimState {
-    /// The transaction of the claim may still be committed.
-    Alive,
-    /// The claim is marked dead, and its transaction can no longer be committed.
-    Dead,
-    /// The claim does not exist: its transaction was committed, it was resolved, or its table was deleted.
-    Gone,
-}
-
-/// Reads the row of claim `id` and returns whether the claim is alive. `named` is the address of any row in the claim's
-/// partition, such as the primary that claims a key. Its RowKey is not used.
-pub(crate) async fn read_claim_state(
-    store: &Store,
-    named: RowAt<'_>,
-    id: &str,
-) -> Result<ClaimState> {
-    read_claim(store, named, id).await.map(|(state, _)| state)
-}
-
-/// Reads the row of claim `id` as [`read_claim_state`] does, and returns it with its state.
-pub(crate) async fn read_claim(
-    store: &Store,
-    named: RowAt<'_>,
-    id: &str,
-) -> Result<(ClaimState, Option<Row>)> {
-    let row_key = claim_row_key(id);
-    let claim = store.row_if_table_exists(named.with_row_key(&row_key)).await?;
-    let state = match &claim {
-        Some(claim) if is_claim_alive(claim)? => ClaimState::Alive,
-        Some(_) => ClaimState::Dead,
-        None => ClaimState::Gone,
-    };
-    Ok((state, claim))
 }

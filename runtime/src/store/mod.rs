@@ -14,6 +14,7 @@ mod path_tokens;
 mod wide_rows;
 pub(crate) mod dated;
 pub(crate) mod derive;
+pub(crate) mod key_owner;
 pub(crate) mod lists;
 
 pub(crate) use concurrency::{InFlight, Load};

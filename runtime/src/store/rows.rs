@@ -22,9 +22,9 @@ use crate::{
     limits,
     page::PageLoop,
     plan::{TokenMaker, TokenScope},
-    queue::ServerClock,
     random::RandomSource,
     row::Row,
+    server_clock::ServerClock,
 };
 
 use super::{

@@ -25,8 +25,8 @@ use crate::{
     metering::Metering,
     outbox::{options::OutboxOptions, state::Outbox},
     plan::outbox::WriterRun,
-    queue::ServerClock,
     random::RandomSource,
+    server_clock::ServerClock,
     store::{
         Store, StoreParts,
         sealing::{PlaintextPolicy, RowSealer},

@@ -16,7 +16,7 @@ use crate::{
     error::Result,
     guard::ActiveGuards,
     outbox::{options::OutboxOptions, state::Outbox},
-    queue::ServerClock,
+    server_clock::ServerClock,
     store::{
         Store, StoreParts,
         sealing::RowSealer,

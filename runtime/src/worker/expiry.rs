@@ -20,8 +20,8 @@ use crate::{
         Change,
         outbox::{EXPIRY, ExpiryHour, ExpiryMarker, StoredExpiryMarker, expiry_markers_before},
     },
-    queue::earlier_time,
     row::Row,
+    server_clock::earlier_time,
 };
 
 /// The number of entities that are read concurrently and one by one: through a time index, or in several parts.

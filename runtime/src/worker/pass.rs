@@ -15,6 +15,7 @@ use crate::{
     entity::{CopyAndPrimaryFamily, points_to},
     error::{Error, ErrorKind, Result},
     guard::{ActiveGuards, Guard},
+    outbox::claim_state::{ClaimState, read_claim_state},
     outbox::{
         blob_writes::delete_blob,
         deadline::WriteDeadline,
@@ -27,7 +28,7 @@ use crate::{
         is_derived_from_version, plan_step_for_row, previous_owner,
     },
     row::Row,
-    store::derive::{ClaimState, read_claim_state, read_primary_to_derive},
+    store::derive::read_primary_to_derive,
 };
 
 /// The result of a pass over a dirty row.

@@ -564,7 +564,7 @@ async fn settings_in_a_file_outlive_the_process_and_not_their_table() {
     let rows = Embedded::open(&path).unwrap();
     rows.backup(&copy).await.unwrap();
     let snapshot = rows.snapshot().await.unwrap();
-    for rows in [&rows as &dyn Backend, &Embedded::open(&copy).unwrap(), &**snapshot.rows()] {
+    for rows in [&rows as &dyn Backend, &Embedded::open(&copy).unwrap(), &*snapshot.rows()] {
         assert_eq!(rows.settings(Some("staff")).await.unwrap().as_deref(), Some("b"));
         assert_eq!(rows.settings(Some("Other")).await.unwrap(), None);
         assert_eq!(rows.settings(None).await.unwrap().as_deref(), Some("c"));

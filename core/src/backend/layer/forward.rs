@@ -40,13 +40,6 @@ macro_rules! forward_to_inner {
             self.inner.close()
         }
 
-        fn backup<'a>(
-            &'a self,
-            path: &'a ::std::path::Path,
-        ) -> $crate::backend::BoxFuture<'a, $crate::error::Result<$crate::backend::BackupReport>> {
-            self.inner.backup(path)
-        }
-
         fn snapshot(
             &self,
         ) -> $crate::backend::BoxFuture<'_, $crate::error::Result<$crate::backend::Snapshot>> {

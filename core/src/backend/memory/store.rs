@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fmt, iter,
-    path::Path,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
@@ -12,8 +11,8 @@ use tokio::task::{coop::consume_budget, yield_now};
 
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, NameRange, ReadRequest, Rows, ScanRequest,
-        Snapshot, TableCase, TableNames, TableRequest, no_backups_error, no_snapshots_error,
+        Backend, BoxFuture, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, Snapshot,
+        TableCase, TableNames, TableRequest, no_snapshots_error,
         rules::{self, PageRoom, ScanRange},
     },
     batch::{Batch, Written},
@@ -397,10 +396,6 @@ impl Backend for Memory {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
-    }
-
-    fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        Box::pin(async { Err(no_backups_error()) })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {

@@ -1,12 +1,12 @@
 //! The Azure backend.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use super::{account::AccountConnection, account_key::AccountKey, options::AzureOptions};
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
-        TableNames, TableRequest, no_backups_error, no_settings_error, no_snapshots_error,
+        Backend, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot, TableNames,
+        TableRequest, no_settings_error, no_snapshots_error,
     },
     batch::{Batch, Written},
     error::Result,
@@ -143,10 +143,6 @@ impl Backend for Azure {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
-    }
-
-    fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        Box::pin(async { Err(no_backups_error()) })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {

@@ -1,13 +1,10 @@
 //! Reads of an account with read access to its copy in another region (RA-GRS, RA-GZRS).
 
-use std::path::Path;
-
 use super::{backend::Azure, options::AzureOptions};
 use crate::{
     backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
-        TableNames, TableRequest, layer::is_read_worth_repeating, no_backups_error,
-        no_settings_error, no_snapshots_error,
+        Backend, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot, TableNames,
+        TableRequest, layer::is_read_worth_repeating, no_settings_error, no_snapshots_error,
     },
     batch::{Batch, Written},
     error::{Error, ErrorKind, Result},
@@ -180,10 +177,6 @@ impl Backend for PrimaryThenSecondary {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
-    }
-
-    fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        Box::pin(async { Err(no_backups_error()) })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {

@@ -5,8 +5,8 @@ use std::{fmt, path::Path, sync::Arc};
 use super::{backup, scan, snapshot::Snapshot};
 use crate::{
     backend::{
-        self, Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest,
-        TableNames, TableRequest, rules,
+        self, Backend, BackupReport, BoxFuture, Capabilities, FrozenRows, ReadRequest, Rows,
+        ScanRequest, TableNames, TableRequest, rules,
     },
     batch::{Batch, Written},
     edm::Ticks,
@@ -115,11 +115,13 @@ impl Backend for FrozenStore {
         Box::pin(async { Ok::<(), Error>(()) })
     }
 
-    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        Box::pin(backup::write_in_thread(self.snapshot.clone(), path.to_owned()))
-    }
-
     fn snapshot(&self) -> BoxFuture<'_, Result<backend::Snapshot>> {
         Box::pin(async { Ok(self.clone().into_backend_snapshot()) })
+    }
+}
+
+impl FrozenRows for FrozenStore {
+    fn write_to<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        Box::pin(backup::write_in_thread(self.snapshot.clone(), path.to_owned()))
     }
 }

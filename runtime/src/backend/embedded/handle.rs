@@ -448,10 +448,6 @@ impl Backend for Embedded {
         Box::pin(async move { self.ask_writer(WriterJob::Close).await? })
     }
 
-    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
-        Box::pin(self.backup(path))
-    }
-
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
         Box::pin(async move {
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;

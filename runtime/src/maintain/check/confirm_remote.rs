@@ -19,6 +19,7 @@ use crate::{
     key::RowFamily,
     limits::saturating_u64,
     maintain::rows::{derive_existing, read_primary, read_row},
+    outbox::claim_state::{ClaimState, read_claim_state},
     plan::{
         derive::Derived,
         move_mark::move_id,
@@ -28,10 +29,7 @@ use crate::{
         },
     },
     row::{ETag, Row},
-    store::{
-        derive::{ClaimState, read_claim_state},
-        lists::find_list,
-    },
+    store::lists::find_list,
     table::Table,
     timers,
 };

@@ -10,8 +10,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     limits::{STRING_UNITS, saturating_i32, utf16_units},
-    queue::server_clock::later_time,
     row::{ETag, Row, RowBuilder},
+    server_clock::later_time,
 };
 
 /// The version of the rows' format.

@@ -20,9 +20,9 @@ use crate::{
     queue::{
         Received,
         checks::{check_duration, check_name},
-        server_clock::{duration_ticks, later_time},
     },
     row::ETag,
+    server_clock::{duration_ticks, later_time},
 };
 
 /// The most pages that one search reads, not counting pages without messages for this program. A search

@@ -15,11 +15,11 @@ use crate::{
     limits::saturating_u32,
     page::{Continuation, PageLoop},
     queue::{
-        Poison, ServerClock,
+        Poison,
         checks::{check_duration, check_name},
-        server_clock::{duration_ticks, later_time},
     },
     random::RandomSource,
+    server_clock::{ServerClock, duration_ticks, later_time},
 };
 
 /// The name of the table that holds all queues.

@@ -18,9 +18,9 @@ use crate::{
     queue::{
         Poison, Received,
         checks::{check_duration, lease_lost_error},
-        server_clock::{duration_ticks, later_time},
     },
     row::ETag,
+    server_clock::{duration_ticks, later_time},
 };
 
 /// The outcome of a change whose answer was lost, by a later read of the message's row.
