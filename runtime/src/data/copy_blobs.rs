@@ -10,7 +10,7 @@ use object_store::{
 };
 
 use crate::{
-    entity::blob_name::is_blob_name,
+    entity::blob::name::is_blob_name,
     error::{Error, ErrorKind, Result},
     limits::saturating_usize,
     outbox::blob_writes::missing_blob_store_error,

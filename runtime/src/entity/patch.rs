@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     Blob, BlobFieldValue, BlobNames, ColumnSchema, Properties, PropertyWriter,
-    blob_column::write_blob_properties,
+    blob::column::write_blob_properties,
     column::{properties_of_series, slot_out_of_range_error},
     flattened::push_property_names,
 };

@@ -13,8 +13,8 @@ use crate::{
     blob_port::{ContentSource, LengthAndHash, NewContent},
     entity::{
         Blob, BlobFieldValue, EntityRows,
+        blob::name::{blob_name, is_blob_name, is_blob_name_of_row},
         blob::pointing_to_stored_blobs,
-        blob_name::{blob_name, is_blob_name, is_blob_name_of_row},
     },
     error::{Error, ErrorKind, Result},
     plan::Effect,

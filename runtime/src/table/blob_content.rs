@@ -18,7 +18,7 @@ use crate::{
     entity::{
         Blob, BlobColumn, BlobField, TableEntity,
         blob::UploadedBlob,
-        blob_name::{blob_name, is_blob_name_of_row, owner_of_blob},
+        blob::name::{blob_name, is_blob_name_of_row, owner_of_blob},
         points_to,
     },
     error::{Error, ErrorKind, Result, ServiceCode},

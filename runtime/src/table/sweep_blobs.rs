@@ -12,7 +12,7 @@ use super::{
 use crate::{
     address::{RowAddress, RowAt},
     blob::{Blobs, content::ListedBlob},
-    entity::{TableEntity, blob_name::blob_prefix_of_table, points_to},
+    entity::{TableEntity, blob::name::blob_prefix_of_table, points_to},
     error::Result,
     outbox::blob_writes::UPLOAD_TIME,
     store::Store,

@@ -40,7 +40,7 @@ pub(crate) fn write_policies(policies: &[AccessPolicy]) -> Result<String> {
 ///
 /// # Errors
 ///
-/// `is_backend` for a text that is not a list of policies, and for a time that is none.
+/// `is_backend` for a text that is not a list of policies, for a policy without an id, and for a time that is none.
 pub fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>> {
     let xml = String::from_utf8_lossy(body);
     if !xml.contains("SignedIdentifiers") {
@@ -49,13 +49,15 @@ pub fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>> {
             "the service's answer is not a list of policies",
         ));
     }
+    let damaged = |what| Error::new(ErrorKind::Backend, format!("a policy of the list {what}"));
     let mut policies = Vec::new();
     let mut rest = &*xml;
     while let Some((_, after)) = rest.split_once("<SignedIdentifier>") {
-        let (one, after) = after.split_once("</SignedIdentifier>").unwrap_or((after, ""));
+        let policy = after.split_once("</SignedIdentifier>");
+        let (one, after) = policy.ok_or_else(|| damaged("does not end"))?;
         rest = after;
         policies.push(AccessPolicy {
-            id: element_text(one, "Id").unwrap_or_default(),
+            id: element_text(one, "Id").ok_or_else(|| damaged("has no Id"))?,
             start: element_time(one, "Start")?,
             expiry: element_time(one, "Expiry")?,
             permissions: element_text(one, "Permission"),
@@ -108,6 +110,14 @@ mod tests {
         ];
         let xml = write_policies(&policies).unwrap();
         assert_eq!(read_policies(xml.as_bytes()).unwrap(), policies);
+    }
+
+    #[test]
+    fn a_policy_without_an_id_or_an_end_is_refused() {
+        for damaged in ["<SignedIdentifier></SignedIdentifier>", "<SignedIdentifier><Id>a</Id>"] {
+            let xml = format!("<SignedIdentifiers>{damaged}</SignedIdentifiers>");
+            assert!(read_policies(xml.as_bytes()).unwrap_err().is_backend(), "{damaged}");
+        }
     }
 
     #[test]

@@ -127,10 +127,12 @@ impl WriterStore {
             self.id = open_file::read_store_id(&database)?;
             let transaction = database.begin_read()?;
             let facts = transaction.open_table(META)?;
-            let tick = facts.get(meta::TICK)?.and_then(|bytes| bytes.value().try_into().ok());
             // Without the entry, no row was deleted so far. A row that exists keeps its own
             // Timestamp, and its next one is later in any case.
-            let tick = tick.map(i64::from_le_bytes).and_then(Ticks::new).unwrap_or_default();
+            let tick = match facts.get(meta::TICK)? {
+                Some(bytes) => read_last_timestamp(bytes.value())?,
+                None => Ticks::default(),
+            };
             // Readers may have seen later Timestamps, of commits that were lost before they were on
             // disk.
             self.last = self.last.max(tick);
@@ -519,4 +521,25 @@ fn store_last_tick(transaction: &WriteTransaction, last: Ticks) -> Result<(), re
     let mut facts = transaction.open_table(META)?;
     facts.insert(meta::TICK, &last.get().to_le_bytes()[..])?;
     Ok(())
+}
+
+/// Reads the time that [`store_last_tick`] stored.
+fn read_last_timestamp(bytes: &[u8]) -> Result<Ticks, redb::Error> {
+    let ticks = bytes.try_into().ok().map(i64::from_le_bytes).and_then(Ticks::new);
+    ticks.ok_or_else(|| redb::Error::Corrupted("the last Timestamp is damaged".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_last_timestamp_is_not_taken_for_none() {
+        let ticks = Ticks::UNIX_EPOCH;
+        assert_eq!(read_last_timestamp(&ticks.get().to_le_bytes()).unwrap(), ticks);
+        for damaged in [&[][..], &[0; 7], &[0; 9], &(-1_i64).to_le_bytes(), &[0xff; 8]] {
+            let error = read_last_timestamp(damaged).unwrap_err();
+            assert!(matches!(error, redb::Error::Corrupted(_)), "{damaged:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::hash::hash128;
 use crate::{
     address::{Names, RowAddress, RowAt, TableName},
     edm::ValueRef,
-    entity::{CopyRow, RemoteListKeys, Schema, blob_name::is_blob_name_of_row},
+    entity::{CopyRow, RemoteListKeys, Schema, blob::name::is_blob_name_of_row},
     error::{Error, ErrorKind, Result},
     key::RowFamily,
     row::Row,

@@ -13,7 +13,7 @@ use crate::{
     edm::ValueRef,
     entity::{
         CopyAndPrimaryFamily, CopyRow, EntityRows, RemoteListKeys, Schema,
-        blob_name::is_blob_name_of_row,
+        blob::name::is_blob_name_of_row,
     },
     error::Result,
     limits,

@@ -9,7 +9,7 @@ use super::hash::hash128;
 use crate::{
     address::RowAt,
     blob_port::{BlobVersion, TextBlob},
-    entity::{LIST_MARKER, blob_name::escape_segment},
+    entity::{LIST_MARKER, blob::name::escape_segment},
     error::{Error, ErrorKind, Result},
     plan::ListDelta,
 };

@@ -198,19 +198,28 @@ pub(crate) fn receipt_row_key(id: &str) -> String {
     [RECEIPT, id].concat()
 }
 
+/// Reads a count of a message's row, which is 0 if the row does not have it. A message whose counts cannot be read is
+/// not handled as if it were new.
+fn read_count(row: &Row, name: &str) -> Result<i32> {
+    match row.get(name)? {
+        None => Ok(0),
+        Some(ValueRef::Int32(count)) if count >= 0 => Ok(count),
+        Some(_) => {
+            let message = "a number of a message is not an Int32 of at least 0";
+            let error = Error::new(ErrorKind::Decode, message).in_property(name);
+            Err(error.at_keys(row.partition_key(), row.row_key()))
+        }
+    }
+}
+
 impl StoredMessage {
     /// Reads a message.
     ///
     /// # Errors
     ///
-    /// Fails with `is_decode` if the row lacks a property of a message.
+    /// Fails with `is_decode` if the row lacks a property of a message, or counts something with a value that is no count.
     pub(crate) fn from_row(row: Row) -> Result<Self> {
-        let number = |name: &str| {
-            Ok(match row.get(name)? {
-                Some(ValueRef::Int32(number)) => number,
-                _ => 0,
-            })
-        };
+        let number = |name: &str| read_count(&row, name);
         let time = |name: &str| {
             Ok(match row.get(name)? {
                 Some(ValueRef::DateTime(time)) => Some(time),
@@ -417,4 +426,24 @@ const ERROR_BYTES: usize = 4_000;
 pub(crate) fn add_duration(now: Ticks, wait: Duration) -> Ticks {
     let wait = saturating_i64(wait.as_nanos() / 100);
     Ticks::new(now.get().saturating_add(wait)).unwrap_or(Ticks::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_is_none_is_not_taken_for_0() {
+        let row = |count: Option<ValueRef<'_>>| {
+            let mut row = Row::build("p", "r");
+            count.into_iter().for_each(|count| row.put("Attempts", count));
+            row.finish().unwrap()
+        };
+        assert_eq!(read_count(&row(None), "Attempts").unwrap(), 0);
+        assert_eq!(read_count(&row(Some(ValueRef::Int32(7))), "Attempts").unwrap(), 7);
+        for damaged in [ValueRef::Int32(-1), ValueRef::Int64(1), ValueRef::String("1")] {
+            let error = read_count(&row(Some(damaged)), "Attempts").unwrap_err();
+            assert_eq!((error.is_decode(), error.property()), (true, Some("Attempts")));
+        }
+    }
 }

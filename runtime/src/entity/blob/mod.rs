@@ -1,6 +1,9 @@
 //! Defines [`Blob`], a large value that is stored in a blob instead of its row, and the row's properties that
 //! describe the blob.
 
+pub(crate) mod name;
+pub(crate) mod column;
+
 use std::{
     fmt,
     sync::{

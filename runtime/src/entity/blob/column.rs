@@ -2,13 +2,10 @@
 
 use std::{fmt, marker::PhantomData};
 
-use super::{
-    Blob, BlobField, BlobNames, Comparable, EqComparable, InBlob, Predicate, PropertyWriter,
-    ReadColumn,
-    blob::{hash_from_stored_form, stored_form_of_hash},
-};
+use super::{Blob, BlobField, BlobNames, hash_from_stored_form, stored_form_of_hash};
 use crate::{
     edm::{EdmType, InvalidValue, ValueRef},
+    entity::{Comparable, EqComparable, InBlob, Predicate, PropertyWriter, ReadColumn},
     error::Result,
     filter::Filter,
     key::RowFamily,
