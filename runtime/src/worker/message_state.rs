@@ -2,6 +2,7 @@
 //! is a write under the ETag of the message's row that this worker read or wrote with its lease.
 
 use super::{
+    delivery::Delivery,
     failure::{FAILURE_DELAY, wait_after_failure},
     outcome::MessageOutcome,
     poison::{EXPIRED, NOT_AUTHENTIC},
@@ -30,7 +31,10 @@ pub(super) struct MessageState<'m> {
 impl MessageState<'_> {
     /// Deletes a handled message. If it has receipts, marks it as done instead and keeps it until no worker can
     /// still deliver it.
-    pub(super) async fn finish(&self, receipts: &[(String, String)]) -> Result<MessageOutcome> {
+    pub(super) async fn finish_with_receipts(
+        &self,
+        receipts: &[(String, String)],
+    ) -> Result<MessageOutcome> {
         if receipts.is_empty() {
             return self.delete().await;
         }
@@ -44,57 +48,10 @@ impl MessageState<'_> {
         self.write_or_race(deletion, MessageOutcome::Done).await
     }
 
-    /// Hides a message whose handler failed for a temporary reason. The failure does not count.
-    pub(super) async fn postpone(&self, error: Error) -> Result<MessageOutcome> {
-        // Only temporary failures count for this wait.
-        let tries = self.message.attempts.saturating_sub(self.message.failures);
-        let random = self.worker.outbox().store.random.random_number();
-        let wait = wait_after_failure(tries, random, error.retry_after());
-        let until = add_duration(self.now, wait);
-        let postponed =
-            self.message.postpone_operation(self.etag.clone(), &error.to_string(), until)?;
-        self.write_or_race(postponed, MessageOutcome::Postponed(error, wait)).await
-    }
-
-    /// Records a counted failure, and hides the message for a time that grows with the failures. After too many
-    /// failures, moves it to the poison table.
-    pub(super) async fn count_failure(&self, error: &impl ToString) -> Result<MessageOutcome> {
-        let failures = self.message.failures.saturating_add(1);
-        let most = self.worker.outbox().options.poison_after;
-        if failures >= saturating_i32(most) {
-            return self.poison(error).await;
-        }
-        let wait = FAILURE_DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
-        let until = add_duration(self.now, wait);
-        let counted =
-            self.message.failure_operation(self.etag.clone(), &error.to_string(), until)?;
-        self.write_or_race(counted, MessageOutcome::Failed).await
-    }
-
-    /// Ends the lease of a message that this worker stops handling. Other workers may then take it immediately.
-    pub(super) async fn give_back_lease(&self) -> Result<MessageOutcome> {
-        self.release_lease().await?;
-        Ok(MessageOutcome::Left)
-    }
-
     /// Ends the lease of the message.
     pub(super) async fn release_lease(&self) -> Result<()> {
         let released = self.message.release_lease_operation(self.etag.clone())?;
         self.worker.write_leased_message(self.table, released).await.map(drop)
-    }
-
-    /// Moves a message that is not authentic to the poison table. If it is a move, its source entity remains
-    /// marked.
-    pub(super) async fn poison_unauthentic(&self) -> Result<MessageOutcome> {
-        // Do not use any of its text, which may be forged.
-        self.put_aside(NOT_AUTHENTIC).await?;
-        Ok(MessageOutcome::Refused)
-    }
-
-    /// Moves a message that has expired according to its type to the poison table.
-    pub(super) async fn poison_expired(&self) -> Result<MessageOutcome> {
-        self.put_aside(EXPIRED).await?;
-        Ok(MessageOutcome::Poisoned)
     }
 
     /// Moves a message to the poison table. First marks it, which prevents further deliveries. Without the mark,
@@ -137,5 +94,55 @@ impl MessageState<'_> {
     ) -> Result<MessageOutcome> {
         let written = self.worker.write_leased_message(self.table, operation).await?;
         Ok(written.map_or(MessageOutcome::Raced, |_| outcome))
+    }
+}
+
+impl Delivery for MessageState<'_> {
+    async fn finish(&mut self) -> Result<MessageOutcome> {
+        self.finish_with_receipts(&self.message.receipts).await
+    }
+
+    async fn postpone(&mut self, error: Error) -> Result<MessageOutcome> {
+        // Only temporary failures count for this wait.
+        let tries = self.message.attempts.saturating_sub(self.message.failures);
+        let random = self.worker.outbox().store.random.random_number();
+        let wait = wait_after_failure(tries, random, error.retry_after());
+        let until = add_duration(self.now, wait);
+        let postponed =
+            self.message.postpone_operation(self.etag.clone(), &error.to_string(), until)?;
+        self.write_or_race(postponed, MessageOutcome::Postponed(error, wait)).await
+    }
+
+    async fn wait_for_keys(&mut self, error: Error) -> Result<MessageOutcome> {
+        // The message is not leased, so nothing keeps the next round from trying again.
+        Err(error)
+    }
+
+    async fn count_failure(&mut self, reason: &str) -> Result<MessageOutcome> {
+        let failures = self.message.failures.saturating_add(1);
+        let most = self.worker.outbox().options.poison_after;
+        if failures >= saturating_i32(most) {
+            return self.poison(&reason).await;
+        }
+        let wait = FAILURE_DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
+        let until = add_duration(self.now, wait);
+        let counted = self.message.failure_operation(self.etag.clone(), reason, until)?;
+        self.write_or_race(counted, MessageOutcome::Failed).await
+    }
+
+    async fn give_back(&mut self) -> Result<MessageOutcome> {
+        self.release_lease().await?;
+        Ok(MessageOutcome::Left)
+    }
+
+    async fn poison_unauthentic(&mut self) -> Result<MessageOutcome> {
+        // Do not use any of its text, which may be forged.
+        self.put_aside(NOT_AUTHENTIC).await?;
+        Ok(MessageOutcome::Refused)
+    }
+
+    async fn poison_expired(&mut self) -> Result<MessageOutcome> {
+        self.put_aside(EXPIRED).await?;
+        Ok(MessageOutcome::Poisoned)
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 
 use super::{
-    failure::{FAILURE_DELAY, HandlerFailure, ignore_newer_or_missing},
+    delivery::settle_delivery,
+    failure::{FAILURE_DELAY, ignore_newer_or_missing},
     handler::{Context, RenewableLease},
     lease::{OutboxLease, StoreTime},
     message_state::MessageState,
@@ -17,7 +18,6 @@ use super::{
     visit::LastPartitionVisit,
 };
 use crate::{
-    authentic::WorkRefusal,
     batch::{Batch, Condition, Operation},
     edm::Ticks,
     entity::Message,
@@ -143,7 +143,7 @@ impl Worker {
         time: StoreTime,
     ) -> Result<MessageOutcome> {
         let now = time.now(&*self.outbox().clock);
-        let read = MessageState { worker: self, table, message, etag: message.row.etag(), now };
+        let mut read = MessageState { worker: self, table, message, etag: message.row.etag(), now };
         if message.is_done {
             return self.delete_done_message(&read).await;
         }
@@ -156,7 +156,7 @@ impl Worker {
         if message.name == MoveMessage::NAME {
             return self.handle_move(read, time).await;
         }
-        if let Some(outcome) = self.refuse_unauthentic(&read).await? {
+        if let Some(outcome) = self.refuse_unauthentic(&mut read).await? {
             return Ok(outcome);
         }
         let Some(mut lease) = OutboxLease::take_lease(self, table, message, time).await? else {
@@ -173,30 +173,21 @@ impl Worker {
             .await;
         // Store the receipts whatever the outcome: the deletion of the message must find all of them.
         let message = &message.clone().with_receipts(context.receipt_places());
-        let leased = MessageState { message, etag: lease.etag, ..read };
-        match handled {
-            Ok(()) => leased.finish(&message.receipts).await,
-            Err(HandlerFailure::Passing(error)) => leased.postpone(error).await,
-            Err(HandlerFailure::Counted(error)) => leased.count_failure(&error).await,
-            Err(HandlerFailure::Stopped) => leased.give_back_lease().await,
-        }
+        settle_delivery(&mut MessageState { message, etag: lease.etag, ..read }, handled).await
     }
 
     /// Verifies the code and the age of a message. Returns the outcome if the message must not be handled, or
     /// `None` if it may.
-    async fn refuse_unauthentic(&self, read: &MessageState<'_>) -> Result<Option<MessageOutcome>> {
+    async fn refuse_unauthentic(
+        &self,
+        read: &mut MessageState<'_>,
+    ) -> Result<Option<MessageOutcome>> {
         if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
             return Ok(None);
         }
         let signed = SignedMessage::for_outbox(self.store().names().name(read.table), read.message);
-        let outcome = match self.verify_message(&signed).await {
-            Ok(()) if self.is_expired(&signed, read.now) => read.poison_expired().await,
-            Ok(()) => return Ok(None),
-            Err(WorkRefusal::NotAuthentic) => read.poison_unauthentic().await,
-            Err(WorkRefusal::Passes(error)) => Err(error),
-            Err(WorkRefusal::Counts(error)) => read.count_failure(&error).await,
-        };
-        outcome.map(Some)
+        let now = read.now;
+        self.refuse_delivery(&signed, Some(now), read).await
     }
 
     /// Deletes the receipts of a message that was done one write deadline ago, then the message. In the other order,

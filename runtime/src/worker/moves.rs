@@ -5,6 +5,7 @@ use std::pin::pin;
 use futures_util::future::{Either, select};
 
 use super::{
+    delivery::Delivery,
     handler::RenewableLease,
     lease::{OutboxLease, StoreTime},
     message_state::MessageState,
@@ -25,7 +26,7 @@ impl Worker {
     /// Verifies a move, leases its message, and takes the remaining steps.
     pub(super) async fn handle_move(
         &self,
-        read: MessageState<'_>,
+        mut read: MessageState<'_>,
         time: StoreTime,
     ) -> Result<MessageOutcome> {
         let (table, message) = (read.table, read.message);
@@ -44,11 +45,13 @@ impl Worker {
                 MoveSource::TargetKeyMissing(_, error)
                 | MoveSource::Fault(WorkRefusal::Counts(error)),
             ) => {
-                return read.count_failure(&error).await;
+                return read.count_failure(&error.to_string()).await;
             }
             Ok(found) => found,
             Err(error) => match FailureReaction::reaction_for_message(error) {
-                FailureReaction::Count(error) => return read.count_failure(&error).await,
+                FailureReaction::Count(error) => {
+                    return read.count_failure(&error.to_string()).await;
+                }
                 FailureReaction::TryLater(error) => return Err(error),
                 // Another actor changed the source, or its type is not known here. Leave it unchanged.
                 FailureReaction::BeginAgain | FailureReaction::LeaveToOthers => {
@@ -60,12 +63,12 @@ impl Worker {
             return Ok(MessageOutcome::Raced);
         };
         let until = lease.deadline().end_instant();
-        let leased = MessageState { etag: lease.etag, ..read };
+        let mut leased = MessageState { etag: lease.etag, ..read };
         let moving = tokio::time::timeout_at(until, job.finish_move(Some(found)));
         let moved = match select(pin!(moving), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,
             // Each step of a move may be dropped safely.
-            Either::Right(_) => return leased.give_back_lease().await,
+            Either::Right(_) => return leased.give_back().await,
         };
         // The lease has ended, and another worker may have the message.
         let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
@@ -74,13 +77,13 @@ impl Worker {
                 // Keep its receipt at the target as long as the message. It prevents a slow carrier from
                 // inserting the entity again.
                 let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
-                leased.finish(&receipts).await
+                leased.finish_with_receipts(&receipts).await
             }
             Ok(MoveOutcome::Refused(error)) => leased.poison(&error).await,
             Ok(MoveOutcome::NotAuthentic) => leased.poison_unauthentic().await,
-            Ok(MoveOutcome::Counted(error)) => leased.count_failure(&error).await,
+            Ok(MoveOutcome::Counted(error)) => leased.count_failure(&error.to_string()).await,
             Err(error) => match FailureReaction::reaction_for_message(error) {
-                FailureReaction::Count(error) => leased.count_failure(&error).await,
+                FailureReaction::Count(error) => leased.count_failure(&error.to_string()).await,
                 reaction => {
                     // Give it back immediately, so the next round need not wait for the lease.
                     leased.release_lease().await?;

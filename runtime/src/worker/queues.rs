@@ -9,22 +9,20 @@ use futures_util::{
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    failure::{FAILURE_DELAY, HandlerFailure, wait_after_failure},
+    delivery::{Delivery, settle_delivery},
     handler::Context,
     lease::QueueLease,
     outcome::MessageOutcome,
-    poison::{EXPIRED, NOT_AUTHENTIC},
+    queue_delivery::{QueueDelivery, hide_message},
     state::{RoundResult, UNKNOWN_MESSAGE_WAIT, WorkSelectionByAge, Worker},
     verify::SignedMessage,
     visit::LastPartitionVisit,
 };
 use crate::{
-    authentic::WorkRefusal,
     batch::Deadline,
-    error::{Error, Result},
-    limits::saturating_i32,
+    error::Result,
     plan::outbox::MessageIdentity,
-    queue::{Envelope, LONGEST, MessageQueue, Queue, Receipts, Received},
+    queue::{Envelope, LONGEST, MessageQueue, Queue, Received},
     timers::instant_after,
 };
 
@@ -160,10 +158,11 @@ impl Worker {
             Err(error) => {
                 let most = self.outbox().options.poison_after;
                 if message.dequeue_count() >= most {
-                    move_message_to_poison(port, &message, &error.to_string()).await
+                    let poisoned = port.poison(&message, &error.to_string()).await;
+                    poisoned.map(|()| MessageOutcome::Poisoned)
                 } else {
                     // A newer program may be able to read it.
-                    self.hide_for_other_programs(port, &mut message, None).await
+                    hide_for_other_programs(port, &mut message, None).await
                 }
             }
         };
@@ -186,234 +185,101 @@ impl Worker {
             "" => message.id().to_owned(),
             id => id.to_owned(),
         };
+        if !self.can_end_message(&envelope) {
+            self.lock_memory().unknown_messages.insert(id, Instant::now());
+            envelope.skipped = envelope.skipped.saturating_add(1);
+            return hide_for_other_programs(port, message, Some(&envelope)).await;
+        }
+        self.lock_memory().unknown_messages.remove(&id);
+        // Deliveries that were not attempts do not count.
+        let count = message.dequeue_count().saturating_sub(envelope.skipped).max(1);
+        let (envelope, receipts) = (&envelope, envelope.receipts.clone());
+        let delivery =
+            QueueDelivery { worker: self, port, message, envelope, receipts, count, due };
+        if envelope.done {
+            return self.end_done_message(delivery, &id).await;
+        }
+        self.call_handler(delivery, &id, until).await
+    }
+
+    /// Returns whether this program knows the message well enough to handle it, or to delete it once it is done.
+    fn can_end_message(&self, envelope: &Envelope) -> bool {
         let is_known = self.handlers.can_handle_version(&envelope.name, envelope.version)
             && self.can_verify_message(&envelope.name);
         // Without a code, only the type's declaration shows whether one is missing.
         let may_end = envelope.done
             && (envelope.has_code() || !self.outbox().codes.requires_code_by_default());
-        if !envelope.has_known_format() || !(is_known || may_end) {
-            self.lock_memory().unknown_messages.insert(id, Instant::now());
-            envelope.skipped = envelope.skipped.saturating_add(1);
-            return self.hide_for_other_programs(port, message, Some(&envelope)).await;
-        }
-        self.lock_memory().unknown_messages.remove(&id);
-        // Deliveries that were not attempts do not count.
-        let count = message.dequeue_count().saturating_sub(envelope.skipped).max(1);
-        let most = self.outbox().options.poison_after;
-        if envelope.done {
-            return self.end_done_message(port, message, &envelope, &id, count).await;
-        }
-        if count > most {
+        envelope.has_known_format() && (is_known || may_end)
+    }
+
+    /// Verifies a message that is not done, calls its handler under the message's lease, and ends the delivery.
+    async fn call_handler(
+        &self,
+        mut delivery: QueueDelivery<'_>,
+        id: &str,
+        until: Deadline,
+    ) -> Result<MessageOutcome> {
+        let QueueDelivery { port, envelope, count, .. } = delivery;
+        if count > self.outbox().options.poison_after {
             let reason = format!("it was received {count} times and never finished");
-            return move_message_to_poison(port, message, &reason).await;
+            return delivery.poison(&reason).await;
         }
         if self.stopping.has_begun() {
-            return self.give_back_received(port, message, envelope).await;
+            return delivery.give_back().await;
         }
-        if let Some(refused) =
-            self.refuse_received_message(port, message, &envelope, &id, count).await?
-        {
+        let signed = SignedMessage::for_queue(port.name(), id, envelope);
+        let now = self.outbox().server.now();
+        if let Some(refused) = self.refuse_delivery(&signed, Some(now), &mut delivery).await? {
             return Ok(refused);
         }
         // The envelope's id stays the same when the message is put back and gets a new id from the
         // queue.
-        let identity = MessageIdentity::in_queue(port.name(), &id);
+        let identity = MessageIdentity::in_queue(port.name(), id);
         let (held, receipts) = (until.clone(), envelope.receipts.clone());
         let context =
             Context::context_of_queue_message(&self.client, identity, count, held, receipts);
         let (name, body) = (&envelope.name, envelope.body_json());
-        let time = self.handler_time_limit();
+        let (time, stopping) = (self.handler_time_limit(), &self.stopping);
         let length = self.lease.clamp(MIN_HIDDEN_TIME, LONGEST);
         let until = until.capped_at(instant_after(Instant::now(), self.lease));
-        let clock = &self.outbox().clock;
+        let (message, clock) = (&mut *delivery.message, &self.outbox().clock);
         let mut lease = QueueLease { port, message, length, until, clock };
-        let stopping = &self.stopping;
         let handled = self
             .handlers
             .handle_message(context.clone(), name, body, &mut lease, time, stopping)
             .await;
-        let receipts = context.receipt_places();
-        match handled {
-            Ok(()) => self.finish_received(port, message, envelope, receipts).await,
-            Err(HandlerFailure::Passing(error)) => {
-                let wait = self.wait_after_failure(&error, envelope.skipped, due);
-                envelope.skipped = envelope.skipped.saturating_add(1);
-                // Keep the receipts if there is room. Without them the message's effects still happen once, but their
-                // receipts would never be deleted.
-                let texts = [
-                    envelope.to_message_text()?,
-                    envelope.with_receipts(receipts).to_message_text()?,
-                ];
-                hide_message(port, message, wait, &texts).await?;
-                Err(error)
-            }
-            Err(HandlerFailure::Stopped) => {
-                self.give_back_received(port, message, envelope.with_receipts(receipts)).await
-            }
-            // The last of `poison_after` attempts.
-            Err(HandlerFailure::Counted(reason)) if count >= most => {
-                move_message_to_poison(port, message, &reason).await
-            }
-            Err(HandlerFailure::Counted(_)) => {
-                // A drain tries again in the same call and does not hide the message.
-                let wait = if due == WorkSelectionByAge::All {
-                    Duration::ZERO
-                } else {
-                    FAILURE_DELAY * count
-                };
-                let text = envelope.with_receipts(receipts).to_message_text()?;
-                hide_message(port, message, wait, &[text]).await?;
-                Ok(MessageOutcome::Failed)
-            }
-        }
+        delivery.receipts = context.receipt_places();
+        settle_delivery(&mut delivery, handled).await
     }
 
     /// Deletes the receipts of a message that was done one write deadline ago, then the message.
     async fn end_done_message(
         &self,
-        port: &dyn Queue,
-        message: &mut Received,
-        envelope: &Envelope,
+        mut delivery: QueueDelivery<'_>,
         id: &str,
-        count: u32,
     ) -> Result<MessageOutcome> {
+        let QueueDelivery { port, envelope, .. } = delivery;
         // A forged message could name another one, whose receipts keep its effects from happening twice.
-        if let Some(refused) =
-            self.refuse_received_message(port, message, envelope, id, count).await?
-        {
+        let signed = SignedMessage::for_queue(port.name(), id, envelope);
+        if let Some(refused) = self.refuse_delivery(&signed, None, &mut delivery).await? {
             return Ok(refused);
         }
         // Receipts first: without the message, nothing would find them.
         let identity = MessageIdentity::in_queue(port.name(), id);
         self.remove_receipts(&identity, &envelope.receipts).await?;
-        port.delete(message).await?;
+        port.delete(delivery.message).await?;
         Ok(MessageOutcome::Done)
-    }
-
-    /// Verifies the code and the age of a message. Returns the outcome if the message must not be handled or its
-    /// receipts must not be deleted, otherwise `None`.
-    async fn refuse_received_message(
-        &self,
-        port: &dyn Queue,
-        message: &mut Received,
-        envelope: &Envelope,
-        id: &str,
-        count: u32,
-    ) -> Result<Option<MessageOutcome>> {
-        let signed = SignedMessage::for_queue(port.name(), id, envelope);
-        match self.verify_message(&signed).await {
-            // Work on a message that is done was begun in time.
-            Ok(()) if !envelope.done && self.is_expired(&signed, self.outbox().server.now()) => {
-                move_message_to_poison(port, message, EXPIRED).await.map(Some)
-            }
-            Ok(()) => Ok(None),
-            Err(WorkRefusal::NotAuthentic) => {
-                port.poison(message, NOT_AUTHENTIC).await?;
-                Ok(Some(MessageOutcome::Refused))
-            }
-            Err(WorkRefusal::Passes(error)) => {
-                // The key store does not answer, so the delivery does not count as an attempt.
-                let mut envelope = envelope.clone();
-                envelope.skipped = envelope.skipped.saturating_add(1);
-                let wait = self.wait_after_failure(
-                    &error,
-                    envelope.skipped,
-                    WorkSelectionByAge::PastGrace,
-                );
-                hide_message(port, message, wait, &[envelope.to_message_text()?]).await?;
-                Err(error)
-            }
-            Err(WorkRefusal::Counts(error)) if count >= self.outbox().options.poison_after => {
-                move_message_to_poison(port, message, &error.to_string()).await.map(Some)
-            }
-            Err(WorkRefusal::Counts(_)) => {
-                hide_message(port, message, FAILURE_DELAY * count, &[]).await?;
-                Ok(Some(MessageOutcome::Failed))
-            }
-        }
-    }
-
-    /// Returns how long to hide a message after a temporary failure. Returns zero in a drain, which waits between
-    /// its rounds.
-    fn wait_after_failure(&self, error: &Error, tries: u32, due: WorkSelectionByAge) -> Duration {
-        if due == WorkSelectionByAge::All {
-            return Duration::ZERO;
-        }
-        let random = self.outbox().store.random.random_number();
-        let tries = saturating_i32(tries);
-        wait_after_failure(tries, random, error.retry_after()).min(LONGEST)
-    }
-
-    /// Deletes a handled message. A message with receipts stays hidden and marked as done until the write deadline:
-    /// its receipts must outlive every worker that could still deliver it.
-    async fn finish_received(
-        &self,
-        port: &dyn Queue,
-        message: &mut Received,
-        envelope: Envelope,
-        receipts: Receipts,
-    ) -> Result<MessageOutcome> {
-        if receipts.is_empty() {
-            port.delete(message).await?;
-        } else {
-            // Marked, so the next receiver only removes the receipts.
-            let done = envelope.mark_handled_and_drop_body(receipts).to_message_text()?;
-            let write_deadline = self.outbox().options.write_deadline;
-            port.extend(message, write_deadline.min(LONGEST), Some(&done)).await?;
-        }
-        Ok(MessageOutcome::Done)
-    }
-
-    /// Hides a message for a minute, for a program that can handle it.
-    async fn hide_for_other_programs(
-        &self,
-        port: &dyn Queue,
-        message: &mut Received,
-        envelope: Option<&Envelope>,
-    ) -> Result<MessageOutcome> {
-        let texts: Vec<String> =
-            envelope.iter().map(|envelope| envelope.to_message_text()).collect::<Result<_>>()?;
-        hide_message(port, message, UNKNOWN_MESSAGE_WAIT, &texts).await?;
-        Ok(MessageOutcome::Unknown)
-    }
-
-    /// Makes a message visible again that this worker does not handle. The delivery does not count as an attempt.
-    async fn give_back_received(
-        &self,
-        port: &dyn Queue,
-        message: &mut Received,
-        mut envelope: Envelope,
-    ) -> Result<MessageOutcome> {
-        envelope.skipped = envelope.skipped.saturating_add(1);
-        hide_message(port, message, Duration::ZERO, &[envelope.to_message_text()?]).await?;
-        Ok(MessageOutcome::Left)
     }
 }
 
-/// Hides a message for `wait` and replaces its text by the last of `texts` that fits into the queue. Keeps the
-/// old text if none fits.
-async fn hide_message(
+/// Hides a message for a minute, for a program that can handle it.
+async fn hide_for_other_programs(
     port: &dyn Queue,
     message: &mut Received,
-    wait: Duration,
-    texts: &[String],
-) -> Result<()> {
-    // Start with the last text, which is the longest: its receipts may not fit.
-    for text in texts.iter().rev() {
-        match port.extend(message, wait, Some(text)).await {
-            Err(error) if error.is_too_large() => {}
-            hidden => return hidden,
-        }
-    }
-    port.extend(message, wait, None).await
-}
-
-/// Moves a message to the queue's poison messages.
-async fn move_message_to_poison(
-    port: &dyn Queue,
-    message: &Received,
-    reason: &str,
-) -> Result<MessageOutcome, Error> {
-    port.poison(message, reason).await?;
-    Ok(MessageOutcome::Poisoned)
+    envelope: Option<&Envelope>,
+) -> Result<MessageOutcome> {
+    let texts: Vec<String> =
+        envelope.iter().map(|envelope| envelope.to_message_text()).collect::<Result<_>>()?;
+    hide_message(port, message, UNKNOWN_MESSAGE_WAIT, &texts).await?;
+    Ok(MessageOutcome::Unknown)
 }
