@@ -42,6 +42,8 @@ mod peers;
 #[path = "../../examples/quickstart/records.rs"]
 mod records;
 mod resolve;
+#[cfg(feature = "serve")]
+mod serve;
 
 use std::path::Path;
 
@@ -64,6 +66,10 @@ fn main() {
     #[cfg(feature = "azure")]
     if azure::is_child(&arguments) {
         return azure::child(&arguments);
+    }
+    #[cfg(feature = "serve")]
+    if serve::is_child(&arguments) {
+        return serve::child(&arguments);
     }
     let given = |size: &str| arguments.iter().any(|argument| argument == size);
     let size = match (given("large"), given("huge")) {
@@ -92,10 +98,14 @@ fn main() {
             "azure" => azure::run(),
             #[cfg(not(feature = "azure"))]
             "azure" => println!("the suite `azure` needs `--features azure`"),
+            #[cfg(feature = "serve")]
+            "serve" => serve::run(size),
+            #[cfg(not(feature = "serve"))]
+            "serve" => println!("the suite `serve` needs `--features serve`"),
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, compile, index, models, blobs, outbox, peers, resolve, encrypt, load, data, get, azure"
+                    "no suite `{other}`, there are: embedded, codec, compile, index, models, blobs, outbox, peers, resolve, encrypt, load, data, get, azure, serve"
                 )
             }
         }
