@@ -1,7 +1,8 @@
 // Runs a command beside emulators of its own, of tables, queues and blobs, on free loopback ports:
 //
-//   node with-azurite.mjs <command> [arguments]
+//   node with-azurite.mjs [--tables <entable>] <command> [arguments]
 //
+// With `--tables`, the program `entable` serves the tables, in place of the emulator.
 // The command finds the connection string of all in ENTABLE_AZURITE. The container of blobs is `entable`.
 // The emulators keep nothing and are stopped when the command ends, whatever way it ends.
 import { spawn } from "node:child_process";
@@ -53,6 +54,23 @@ function start(service, port) {
   });
 }
 
+// Resolves with a server of tables in memory once it listens. It says where in its first line.
+function serveTables(program) {
+  const server = spawn(program, ["--json", "serve", "--listen", "127.0.0.1:0"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return new Promise((resolve, reject) => {
+    let output = "";
+    server.stdout.on("data", (chunk) => {
+      output += chunk;
+      if (!output.includes("\n")) return;
+      resolve({ port: Number(new URL(JSON.parse(output).endpoint).port), emulator: server });
+    });
+    server.on("exit", (code) => reject(new Error(`${program} serve ended with ${code}`)));
+    server.on("error", reject);
+  });
+}
+
 async function startSomewhere(service) {
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
@@ -80,9 +98,11 @@ async function createContainer(port) {
   }
 }
 
-const [command, ...args] = process.argv.slice(2);
+const given = process.argv.slice(2);
+const tables = given[0] === "--tables" ? given.splice(0, 2)[1] : undefined;
+const [command, ...args] = given;
 if (!command) {
-  console.error("usage: node with-azurite.mjs <command> [arguments]");
+  console.error("usage: node with-azurite.mjs [--tables <entable>] <command> [arguments]");
   process.exit(2);
 }
 const running = [];
@@ -95,7 +115,8 @@ function stopEmulators() {
 const ports = {};
 try {
   for (const service of ["table", "queue", "blob"]) {
-    const { port, emulator } = await startSomewhere(service);
+    const isServed = service === "table" && tables;
+    const { port, emulator } = await (isServed ? serveTables(tables) : startSomewhere(service));
     ports[service] = port;
     running.push(emulator);
   }
