@@ -159,7 +159,7 @@ impl Export {
         self.resume_error().is_none()
     }
 
-    /// Returns the error of an attempt to continue an export that cannot be continued.
+    /// Returns the error with which resuming this export fails, or `None` if it can be resumed.
     fn resume_error(&self) -> Option<Error> {
         let unsupported = |message| Error::new(ErrorKind::Unsupported, message);
         if self.format != Format::JsonLines {

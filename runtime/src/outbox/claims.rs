@@ -211,7 +211,7 @@ impl ClaimAndReservedKeys {
         !self.may_reserve_later && deadline.is_none_or(|deadline| deadline.check().is_ok())
     }
 
-    /// Returns whether the error is for a key that another attempt under this claim row would not get either.
+    /// Returns whether the error refuses a key for good: no later attempt under this claim row would get the key.
     pub(crate) fn is_final_for_claim(&self, error: &Error) -> bool {
         self.refused.iter().any(|key| key.is_final && key.error.keys() == error.keys())
     }

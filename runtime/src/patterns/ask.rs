@@ -167,7 +167,8 @@ fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: UntypedPath)
     }
 }
 
-/// Returns the names of the properties that rows are compared by once their keys are found, each once.
+/// Returns the names of the properties that the query's conditions compare, each once. Leaves out the keys and the
+/// property with the entity type.
 fn compared_properties(request: &Request) -> Vec<String> {
     let mut names = BTreeSet::new();
     let mut add = |name: &str| {

@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct RowsRead {
     /// Every local list that the transaction changes, by the RowKey of its head row.
     pub(crate) lists: BTreeMap<String, ChangedList>,
-    /// The RowKeys of old copies that do not exist.
+    /// The RowKeys of local copies that an earlier attempt was to delete and did not find. The plan leaves them out.
     pub(crate) missing: HashSet<String>,
     /// The ETags of parts of wide entities by RowKey. `None` for a part that does not exist.
     pub(crate) parts: HashMap<String, Option<ETag>>,

@@ -155,7 +155,7 @@ fn push_figures(figures: &TableFigures, out: &mut String) {
     push_cells("Largest partitions", "largest", &heads, rows, out);
 }
 
-/// Returns code as markup.
+/// Returns code as an escaped HTML `<code>` element in which long keys may break, or an empty text for empty code.
 fn code_markup(text: &str) -> String {
     match text {
         "" => String::new(),

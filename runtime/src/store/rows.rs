@@ -53,7 +53,8 @@ pub(crate) struct StoreParts {
     pub(crate) is_time_watched: AtomicBool,
     /// The blob store, if the client has one.
     pub(crate) blobs: Option<Arc<dyn BlobStore>>,
-    /// The layer that adapts the client's rate, if the client has one. It also knows how many requests are welcome.
+    /// The layer that adapts the client's rate, if the client has one. It also determines how many requests may be in
+    /// flight.
     pub(crate) adaptive_rate: Option<AdaptiveRate>,
 }
 

@@ -155,7 +155,8 @@ impl AzureOptions {
     ///
     /// # Errors
     ///
-    /// `is_invalid` if the text contains no signature. The error never quotes the text.
+    /// `is_invalid` if the text contains no signature, or if its URL is not a valid endpoint. The error never quotes
+    /// the token.
     pub fn from_sas(sas: &str) -> Result<Self> {
         let (endpoint, token) = match sas.trim().split_once("://") {
             Some(_) => {

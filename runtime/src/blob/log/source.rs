@@ -55,7 +55,7 @@ pub(super) enum PutAnswer {
 pub(super) struct FlushMetadata {
     /// The times of the first and the last record.
     pub(super) times: Option<(Ticks, Ticks)>,
-    /// The id of the flush.
+    /// The random id of the flush, by which a writer recognises its own blob. `None` if the store keeps no metadata.
     pub(super) flush: Option<String>,
 }
 
