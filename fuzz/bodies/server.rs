@@ -33,7 +33,7 @@ fn serve(work: impl AsyncFnOnce(Served)) {
 struct Served(Unconnected);
 
 impl Served {
-    /// Sends a request, for which the server must not blame itself.
+    /// Sends a request, and asserts that the server does not answer with an error of its own.
     async fn send(
         &self,
         method: &str,

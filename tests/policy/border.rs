@@ -174,7 +174,7 @@ fn hidden_names_in(source: &str, core: &Names) -> BTreeSet<String> {
     used.into_iter().filter(|name| refused.contains(name) && !shown.contains(name)).collect()
 }
 
-/// Adds the names of types, and names after a dot or a colon, which are no variables.
+/// Adds the names of types, and names after a dot or a colon, because they are not variables.
 fn add_names_used(tokens: TokenStream, into: &mut BTreeSet<String>) {
     let mut is_member = false;
     for token in tokens {

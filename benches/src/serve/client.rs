@@ -32,7 +32,7 @@ pub(super) struct Load {
     next: Arc<AtomicUsize>,
 }
 
-/// What came of a load.
+/// The figures of a load.
 pub(super) struct Outcome {
     /// Requests a second.
     pub(super) rate: f64,

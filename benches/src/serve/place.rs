@@ -13,12 +13,12 @@ use entable::backend::{Durability, Embedded};
 use entable_server::Server;
 use tempfile::TempDir;
 
-/// The argument by which this program asks itself to be a server.
+/// The argument that makes this program run as a server.
 const CHILD: &str = "serve-child";
 /// How long relaxed writes may wait for the disk.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// What answers the requests.
+/// A server that answers the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Durable,

@@ -27,7 +27,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Creates a snapshot of the store in `file`, whose `rows` are those of the moment.
+    /// Creates a snapshot of the store in `file`. `rows` reads the rows of that moment.
     pub fn new(rows: Arc<dyn FrozenRows>, file: impl Into<PathBuf>) -> Self {
         let file = file.into();
         let length = length_of(&file);

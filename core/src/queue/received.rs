@@ -75,7 +75,7 @@ impl fmt::Debug for Received {
     }
 }
 
-/// What every typed message has. `docs/queues.md` specifies the other members.
+/// The member that every typed message has. `docs/queues.md` specifies the others.
 #[derive(Deserialize)]
 struct TypedMessage {
     #[serde(rename = "type")]

@@ -105,6 +105,12 @@ impl Envelope {
         })
     }
 
+    /// Returns the envelope after a delivery that was not an attempt.
+    pub(crate) fn without_attempt(mut self) -> Self {
+        self.skipped = self.skipped.saturating_add(1);
+        self
+    }
+
     /// Parses the text of a queue message. Fails with `is_decode` unless it is a JSON object with `type`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let parsed = || {

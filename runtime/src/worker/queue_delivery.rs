@@ -36,15 +36,18 @@ impl QueueDelivery<'_> {
         Ok(MessageOutcome::Poisoned)
     }
 
-    /// Hides the message for `wait`. `attempts` is 1 if the delivery was an attempt, and otherwise 0.
-    async fn hide(&mut self, wait: Duration, attempts: u32) -> Result<()> {
-        let mut envelope = self.envelope.clone();
-        envelope.skipped = envelope.skipped.saturating_add(1 - attempts);
+    /// Hides the message for `wait` and stores the envelope.
+    async fn hide(&mut self, wait: Duration, envelope: Envelope) -> Result<()> {
         // Keep the receipts if there is room. Without them the message's effects still happen once, but their receipts
         // would never be deleted.
         let without = envelope.to_message_text()?;
         let with = envelope.with_receipts(self.receipts.clone()).to_message_text()?;
         hide_message(self.port, self.message, wait, &[without, with]).await
+    }
+
+    /// Returns how long to hide the message: `wait`, but not at all in a drain, which waits between its rounds.
+    fn wait_outside_drain(&self, wait: Duration) -> Duration {
+        if self.due == WorkSelectionByAge::All { Duration::ZERO } else { wait }
     }
 }
 
@@ -63,15 +66,10 @@ impl Delivery for QueueDelivery<'_> {
     }
 
     async fn postpone(&mut self, error: Error) -> Result<MessageOutcome> {
-        // A drain waits between its rounds.
-        let wait = if self.due == WorkSelectionByAge::All {
-            Duration::ZERO
-        } else {
-            let random = self.worker.outbox().store.random.random_number();
-            let tries = saturating_i32(self.envelope.skipped);
-            wait_after_failure(tries, random, error.retry_after()).min(LONGEST)
-        };
-        self.hide(wait, 0).await?;
+        let random = self.worker.outbox().store.random.random_number();
+        let tries = saturating_i32(self.envelope.skipped);
+        let wait = wait_after_failure(tries, random, error.retry_after()).min(LONGEST);
+        self.hide(self.wait_outside_drain(wait), self.envelope.clone().without_attempt()).await?;
         Err(error)
     }
 
@@ -84,18 +82,13 @@ impl Delivery for QueueDelivery<'_> {
         if self.count >= self.worker.outbox().options.poison_after {
             return self.poison(reason).await;
         }
-        // A drain tries again in the same call and does not hide the message.
-        let wait = if self.due == WorkSelectionByAge::All {
-            Duration::ZERO
-        } else {
-            FAILURE_DELAY.saturating_mul(self.count)
-        };
-        self.hide(wait, 1).await?;
+        let wait = self.wait_outside_drain(FAILURE_DELAY.saturating_mul(self.count));
+        self.hide(wait, self.envelope.clone()).await?;
         Ok(MessageOutcome::Failed)
     }
 
     async fn give_back(&mut self) -> Result<MessageOutcome> {
-        self.hide(Duration::ZERO, 0).await?;
+        self.hide(Duration::ZERO, self.envelope.clone().without_attempt()).await?;
         Ok(MessageOutcome::Left)
     }
 

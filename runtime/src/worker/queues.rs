@@ -177,7 +177,7 @@ impl Worker {
         &self,
         port: &dyn Queue,
         (message, until): (&mut Received, Deadline),
-        mut envelope: Envelope,
+        envelope: Envelope,
         due: WorkSelectionByAge,
     ) -> Result<MessageOutcome> {
         // An envelope without an id gets the queue's own id.
@@ -187,7 +187,7 @@ impl Worker {
         };
         if !self.can_end_message(&envelope) {
             self.lock_memory().unknown_messages.insert(id, Instant::now());
-            envelope.skipped = envelope.skipped.saturating_add(1);
+            let envelope = envelope.without_attempt();
             return hide_for_other_programs(port, message, Some(&envelope)).await;
         }
         self.lock_memory().unknown_messages.remove(&id);

@@ -22,7 +22,7 @@ const MAX_DOUBLINGS: u32 = 4;
 /// Table and PartitionKey.
 pub(super) type TableAndPartitionKey = (String, String);
 
-/// What a worker found in a partition at its last visit, and when it visits the partition again.
+/// The findings of a worker's last visit to a partition, and the time of the next visit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LastPartitionVisit {
     pub(super) open: u64,

@@ -217,7 +217,8 @@ impl StoredMessage {
     ///
     /// # Errors
     ///
-    /// Fails with `is_decode` if the row lacks a property of a message, or counts something with a value that is no count.
+    /// Fails with `is_decode` if the row lacks a property of a message, or if one of its counts is not an Int32 of at
+    /// least 0.
     pub(crate) fn from_row(row: Row) -> Result<Self> {
         let number = |name: &str| read_count(&row, name);
         let time = |name: &str| {

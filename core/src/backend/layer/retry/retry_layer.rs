@@ -16,7 +16,7 @@ use crate::{
         layer::forward::forward_to_inner,
         layer::verb_counts::{count_request_retry, note_lost_answer_decision},
     },
-    batch::{Batch, Written},
+    batch::{Batch, Operation, Written},
     error::{Error, ErrorKind, Result, Seen, ServiceCode},
     row::Row,
 };
@@ -128,12 +128,7 @@ impl Retry {
                 }
                 return Err(error);
             };
-            if more && self.is_refuted_by_first_row(&batch, id, doubt).await {
-                note_lost_answer_decision(batch.table(), "sent_again");
-                count_request_retry(batch.table());
-                continue;
-            }
-            match self.judge_by_rows(&batch, batch.len(), id).await {
+            match self.judge_by_rows(&batch, id, doubt, more).await {
                 Ok(WriteVerdict::Done(written)) => {
                     note_lost_answer_decision(batch.table(), "carried_out");
                     return Ok(written);
@@ -197,48 +192,40 @@ impl Retry {
         }
     }
 
-    /// Reads the first row of a transaction, and returns whether it shows that the transaction can be repeated. A
-    /// transaction is all or nothing, so one row often decides, and a store that is too busy is spared the other reads.
-    /// If another row no longer satisfies its guard, the store refuses the repeated transaction.
-    async fn is_refuted_by_first_row(
+    /// Reads the rows of a write and judges by them whether it was carried out. Reads the first row of a transaction
+    /// alone if the transaction may be repeated (`more`): it is all or nothing, so one row often decides, and a store
+    /// that is too busy is spared the other reads. If another row no longer satisfies its guard, the store refuses the
+    /// repeated transaction.
+    async fn judge_by_rows(
         &self,
         batch: &Batch,
         id: Option<OperationId>,
         doubt: FailureCertainty,
-    ) -> bool {
-        if batch.len() < 2 {
-            return false;
-        }
-        match self.judge_by_rows(batch, 1, id).await {
-            Ok(WriteVerdict::Repeatable { certain: true }) => true,
-            // With ids, another row may prove that the transaction was carried out.
-            _ if id.is_some() => false,
-            Ok(WriteVerdict::Repeatable { .. }) => true,
-            Ok(WriteVerdict::Unclear { unguarded, .. }) => {
-                unguarded && doubt == FailureCertainty::Throttled
+        more: bool,
+    ) -> Result<WriteVerdict> {
+        let (first, rest) = batch.operations().split_at(1.min(batch.len()));
+        let mut rows = self.read_rows(batch.table(), first).await?;
+        if more && !rest.is_empty() {
+            let verdict = judge_write_from_rows(batch, &rows, id)?;
+            if can_repeat_by_first_row(&verdict, id, doubt) {
+                return Ok(verdict);
             }
-            Ok(WriteVerdict::Done(_)) | Err(_) => false,
         }
+        rows.extend(self.read_rows(batch.table(), rest).await?);
+        judge_write_from_rows(batch, &rows, id)
     }
 
-    /// Reads the first `count` rows of a write and judges by them whether it was carried out.
-    async fn judge_by_rows(
-        &self,
-        batch: &Batch,
-        count: usize,
-        id: Option<OperationId>,
-    ) -> Result<WriteVerdict> {
-        let table = batch.table();
-        let mut reads: Vec<BoxFuture<'_, Result<Option<Row>>>> = Vec::with_capacity(count);
-        for operation in batch.operations().iter().take(count) {
+    /// Reads the rows of these operations, several at a time.
+    async fn read_rows(&self, table: &str, operations: &[Operation]) -> Result<Vec<Option<Row>>> {
+        let mut reads: Vec<BoxFuture<'_, Result<Option<Row>>>> =
+            Vec::with_capacity(operations.len());
+        for operation in operations {
             let row = operation.row();
             let (partition_key, row_key) = (row.partition_key(), row.row_key());
             let request = ReadRequest { table, partition_key, row_key, select: None };
             reads.push(Box::pin(self.retry_read(table, move || self.inner.read(request))));
         }
-        let rows: Vec<Option<Row>> =
-            stream::iter(reads).buffered(PARALLEL_READS).try_collect().await?;
-        judge_write_from_rows(batch, &rows, id)
+        stream::iter(reads).buffered(PARALLEL_READS).try_collect().await
     }
 
     /// Creates or deletes a table, and repeats the request while the policy allows. `done` is the code of a
@@ -272,6 +259,24 @@ impl Retry {
                 count_request_retry(name);
             }
         }
+    }
+}
+
+/// Returns whether the verdict of a transaction's first row is enough to repeat the transaction.
+fn can_repeat_by_first_row(
+    verdict: &WriteVerdict,
+    id: Option<OperationId>,
+    doubt: FailureCertainty,
+) -> bool {
+    match verdict {
+        WriteVerdict::Repeatable { certain: true } => true,
+        // With ids, another row may prove that the transaction was carried out.
+        _ if id.is_some() => false,
+        WriteVerdict::Repeatable { .. } => true,
+        WriteVerdict::Unclear { unguarded, .. } => {
+            *unguarded && doubt == FailureCertainty::Throttled
+        }
+        WriteVerdict::Done(_) => false,
     }
 }
 

@@ -32,6 +32,7 @@ async fn a_transaction_happens_once_or_is_said_to_be_open() {
         let failed = s.retry.apply(&batch).await.unwrap_err();
         assert!(failed.is_ambiguous(), "{failed:?}");
         assert_eq!((failed.seen(), s.writes()), (Some(Seen::Equal), 1));
+        assert_eq!(s.plain.count(), 1 + batch.len(), "each row is read once");
 
         let s = store(RetryPolicy::new().operation_ids(true)).await;
         let batch = transaction(&s).await;
