@@ -287,9 +287,10 @@ pub mod __wire;
 pub mod prelude;
 
 // What a program needs first. The page of the crate links to these.
+#[doc(no_inline)]
+pub use crate::error::Error;
 pub use crate::{
     entity::{Partition, Path, Point, Range, Stored},
-    error::Error,
     query::Query,
     seal::Keyring,
     table::{Bulk, Client, Table, Transaction},
