@@ -68,7 +68,7 @@ fn check_dated_field(entity: &Entity, dated: &DatedTableName, errors: &mut Error
             field.name
         );
         errors.add_at(span, message);
-    } else if field.is_date() && dated.finest > Fineness::Day {
+    } else if field.is_date_without_time() && dated.finest > Fineness::Day {
         let message = format!(
             "field `{}` is a date without an hour: use `%Y%m%d`, `%Y%m` or `%Y` in the table name",
             field.name

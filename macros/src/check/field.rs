@@ -8,7 +8,6 @@ use crate::{
     errors::Errors,
     model::{Entity, Field, Storage, series},
     names,
-    template::Form,
 };
 
 /// Reports an encrypted field that is in a key in plain text.
@@ -16,8 +15,7 @@ fn report_encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, erro
     let Some(span) = field.attr.encrypt.span() else { return };
     let keys = entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
     let keys = keys.filter(|key| key.is_sound);
-    let mut plain =
-        keys.filter(|key| key.parts().any(|part| part.field == at && part.form != Form::Hmac));
+    let mut plain = keys.filter(|key| key.parts().any(|part| part.field == at && !part.is_token()));
     if let Some(key) = plain.next() {
         let name = &field.name;
         errors.add_at(

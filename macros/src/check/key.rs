@@ -3,7 +3,7 @@
 use super::conflict::has_conflict;
 use crate::{
     errors::Errors,
-    model::{Entity, KeyTemplate, Segment, TemplatePart},
+    model::{Entity, KeyTemplate, RowFamily, Segment, TemplatePart},
     template::Form,
 };
 
@@ -44,21 +44,18 @@ fn can_end_part(literal: &str) -> bool {
 /// Reports an `Option` in a key, once for each field, because every row has all parts of its keys.
 pub(super) fn refuse_optional_parts(entity: &Entity, errors: &mut Errors) {
     let mut seen = Vec::new();
-    for (at, family) in entity.families.iter().enumerate() {
-        for key in [&family.partition, &family.row] {
-            let is_own = at == 0 || std::ptr::eq(key, &family.row) || family.is_remote;
-            for part in key.parts().filter(|_| is_own) {
-                let Some(field) = entity.fields.get(part.field) else { continue };
-                if !field.is_option_with_argument() || seen.contains(&part.field) {
-                    continue;
-                }
-                seen.push(part.field);
-                let message = format!(
-                    "`{0}` is an `Option`, but a key needs a value for each of its parts: use a type that always has a value, such as a `String` that can be empty",
-                    field.name
-                );
-                errors.add_at(key.literal.span(), key.template_error_text(&part.place, message));
+    for key in entity.families.iter().flat_map(RowFamily::declared_keys) {
+        for part in key.parts() {
+            let Some(field) = entity.fields.get(part.field) else { continue };
+            if !field.is_option_with_argument() || seen.contains(&part.field) {
+                continue;
             }
+            seen.push(part.field);
+            let message = format!(
+                "`{0}` is an `Option`, but a key needs a value for each of its parts: use a type that always has a value, such as a `String` that can be empty",
+                field.name
+            );
+            errors.add_at(key.literal.span(), key.template_error_text(&part.place, message));
         }
     }
 }
@@ -85,41 +82,43 @@ pub(super) fn refuse_hot_partition(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Reports `{field:hmac}` if another key contains the field in plain text, or if a copy lacks the field.
-///
-/// A copy needs the field to verify the hash in its key.
-pub(super) fn check_blind_token_parts(entity: &Entity, errors: &mut Errors) {
-    let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
+/// Reports `{field:hmac}` if a key contains the field in plain text. A field with `encrypt` in plain text is reported
+/// elsewhere.
+pub(super) fn refuse_tokens_that_hide_nothing(entity: &Entity, errors: &mut Errors) {
+    let keys = || entity.families.iter().flat_map(RowFamily::declared_keys);
     let keys = || keys().filter(|key| key.is_sound);
-    for (at, family) in entity.families.iter().enumerate() {
-        for key in [&family.partition, &family.row] {
-            let is_own = at == 0 || std::ptr::eq(key, &family.row);
-            for part in key.parts().filter(|part| part.form == Form::Hmac && is_own) {
-                let Some(field) = entity.fields.get(part.field) else { continue };
-                let plain =
-                    |other: &TemplatePart| other.field == part.field && other.form != Form::Hmac;
-                let is_held = family.holds.get(part.field).copied().unwrap_or_default();
-                let name = &field.name;
-                if field.attr.encrypt.is_set() {
-                    // `encrypt` on a field in plain text has its own message.
-                } else if let Some(other) = keys().find(|key| key.parts().any(plain)) {
-                    let message = format!(
-                        "the token of `{name}` hides nothing, because the key \"{}\" contains `{name}` in plain text",
-                        other.text
-                    );
-                    errors
-                        .add_at(key.literal.span(), key.template_error_text(&part.place, message));
-                }
-                if !is_held {
-                    let message = format!(
-                        "`except` removes `{name}` from the copy, so the token in the key \"{}\" could not be checked against the value: keep the field",
-                        key.text
-                    );
-                    let declaration = entity.declaration(family);
-                    let span = declaration.map(|declaration| declaration.span_of_left_out(name));
-                    errors.add_at(span.unwrap_or_else(|| key.literal.span()), message);
-                }
+    for (key, token) in keys().flat_map(|key| key.tokens().map(move |token| (key, token))) {
+        let Some(field) = entity.fields.get(token.field) else { continue };
+        let plain = |other: &TemplatePart| other.field == token.field && !other.is_token();
+        let Some(other) = keys().find(|key| key.parts().any(plain)) else { continue };
+        if !field.attr.encrypt.is_set() {
+            let message = format!(
+                "the token of `{0}` hides nothing, because the key \"{1}\" contains `{0}` in plain text",
+                field.name, other.text
+            );
+            errors.add_at(key.literal.span(), key.template_error_text(&token.place, message));
+        }
+    }
+}
+
+/// Reports a copy without a field whose token is in the copy's keys. A read verifies the token against the field.
+pub(super) fn refuse_copies_without_fields_of_tokens(entity: &Entity, errors: &mut Errors) {
+    for family in &entity.families {
+        for (key, token) in [&family.partition, &family.row]
+            .into_iter()
+            .flat_map(|key| key.tokens().map(move |token| (key, token)))
+        {
+            let Some(field) = entity.fields.get(token.field) else { continue };
+            if family.holds.get(token.field).copied().unwrap_or_default() {
+                continue;
             }
+            let message = format!(
+                "`except` removes `{}` from the copy, so the token in the key \"{}\" could not be checked against the value: keep the field",
+                field.name, key.text
+            );
+            let declaration = entity.declaration(family);
+            let span = declaration.map(|declaration| declaration.span_of_left_out(&field.name));
+            errors.add_at(span.unwrap_or_else(|| key.literal.span()), message);
         }
     }
 }
@@ -131,7 +130,7 @@ pub(super) fn check_plaintext_attribute(entity: &Entity, errors: &mut Errors) {
     for (at, field) in entity.fields.iter().enumerate() {
         let (name, attr) = (&field.name, &field.attr);
         let parts = |key: &KeyTemplate, is_token: bool| {
-            key.parts().any(|part| part.field == at && (part.form == Form::Hmac) == is_token)
+            key.parts().any(|part| part.field == at && part.is_token() == is_token)
         };
         let token = keys().filter(|key| key.is_sound).find(|key| parts(key, true));
         let is_in_plain_key = keys().any(|key| key.is_sound && parts(key, false));

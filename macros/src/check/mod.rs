@@ -42,14 +42,14 @@ pub(crate) fn check_entity(entity: &Entity, errors: &mut Errors) {
     names::report_equal_column_names(&entity.fields, errors);
     names::report_remove_method_clashes(entity, errors);
     for family in &entity.families {
-        if family.is_primary() || family.is_remote {
-            key::report_unseparated_parts(&family.partition, entity, errors);
+        for key in family.declared_keys() {
+            key::report_unseparated_parts(key, entity, errors);
         }
-        key::report_unseparated_parts(&family.row, entity, errors);
     }
     key::refuse_optional_parts(entity, errors);
     key::refuse_hot_partition(entity, errors);
-    key::check_blind_token_parts(entity, errors);
+    key::refuse_tokens_that_hide_nothing(entity, errors);
+    key::refuse_copies_without_fields_of_tokens(entity, errors);
     key::check_plaintext_attribute(entity, errors);
     index::check_rows_fit_transaction(entity, errors);
     index::check_selected_fields(entity, errors);

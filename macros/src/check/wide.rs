@@ -4,7 +4,6 @@ use crate::{
     attr::Discriminator,
     errors::Errors,
     model::{Entity, FamilyKind, Field, Storage},
-    template::Form,
 };
 
 /// The property in each row of a wide entity with the number of its rows and a random id. The id shows which rows were
@@ -104,7 +103,7 @@ fn check_fields(entity: &Entity, errors: &mut Errors) {
 fn check_keys(entity: &Entity, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
     for key in [&primary.partition, &primary.row] {
-        if key.parts().any(|part| part.form == Form::Hmac) {
+        if key.tokens().next().is_some() {
             errors.add_at(
                 key.literal.span(),
                 "the keys of a `wide` entity cannot contain `{..:hmac}`: use the plain field, or remove `wide`",

@@ -60,7 +60,7 @@ pub(crate) fn emit_entity(entity: &model::Entity) -> TokenStream {
 pub(crate) fn emit_properties(properties: &model::Properties) -> TokenStream {
     let json = field::json_codec_constants(&properties.fields);
     let slots = properties::slots_of_properties(properties);
-    let body = properties::emit_properties_struct(properties);
+    let body = properties::emit_properties_impl(properties);
     let columns = columns::columns_of_properties(properties);
     let hidden = const_assert::assert_hide_none_is_optional(&properties.fields);
     let defaulted = const_assert::assert_defaulted_are_required(&properties.fields);

@@ -82,9 +82,9 @@ pub(super) fn emit_projection(projection: &Projection) -> TokenStream {
     }
 }
 
-/// Returns the type `__Entity`, which is the projection's entity, and constants that only compile if it is an
-/// entity with all fields of the projection. If a constant does not compile, the compiler treats the type as an
-/// error and reports nothing that follows from it, such as missing columns.
+/// Returns the type `__Entity`, which is the projection's entity, and constants that only compile if it is an entity
+/// that stores each field of the projection in properties of its own. If a constant does not compile, the compiler
+/// treats the type as an error and reports nothing that follows from it, such as missing columns.
 fn checked_entity(projection: &Projection, of: &Path) -> TokenStream {
     let is_entity = quote_spanned! { of.span() => _rt::check_is_entity::<#of>() };
     let fields = projection.fields.iter().map(|field| {

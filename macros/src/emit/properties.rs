@@ -42,7 +42,7 @@ pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
 }
 
 /// Returns the impl of `Properties`.
-pub(super) fn emit_properties_struct(properties: &Properties) -> TokenStream {
+pub(super) fn emit_properties_impl(properties: &Properties) -> TokenStream {
     let (ident, slots) = (&properties.ident, slots_name(properties));
     let columns =
         properties.fields.iter().filter_map(|field| field::column_schemas_of_field(field, true));

@@ -278,12 +278,12 @@ fn write_impls(set: &EntitySet) -> TokenStream {
         &quote! { _rt_Writable::change(__other, __verb) },
     );
     let replacement = arms(
-        &|at| quote! { _rt::replacement_of(__stored, __member, #at) },
-        &quote! { _rt::replacement_of_unknown_type(__stored, __other) },
+        &|at| quote! { _rt::plan_replacement_of(__stored, __member, #at) },
+        &quote! { _rt::plan_replacement_of_unknown_type(__stored, __other) },
     );
     let removal = arms(
-        &|at| quote! { _rt::removal_of(__stored, __member, #at) },
-        &quote! { let _ = __other; _rt::removal_of_unknown_type(__stored) },
+        &|at| quote! { _rt::plan_removal_of(__stored, __member, #at) },
+        &quote! { let _ = __other; _rt::plan_removal_of_unknown_type(__stored) },
     );
     quote! {
         #[automatically_derived]

@@ -258,11 +258,12 @@ impl Field {
 
     /// Returns whether the type is written as a time or a date.
     pub(crate) fn is_time_or_date(&self) -> bool {
-        names::is_named_one_of(&self.ty, &["OffsetDateTime", "DateTime"]) || self.is_date()
+        names::is_named_one_of(&self.ty, &["OffsetDateTime", "DateTime"])
+            || self.is_date_without_time()
     }
 
     /// Returns whether the type is written as a date without a time.
-    pub(crate) fn is_date(&self) -> bool {
+    pub(crate) fn is_date_without_time(&self) -> bool {
         names::is_named_one_of(&self.ty, &["Date", "NaiveDate"])
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct RowFamily {
     pub(crate) kind: FamilyKind,
     pub(crate) partition: KeyTemplate,
     pub(crate) row: KeyTemplate,
+    /// Whether the declaration of this row family has its PartitionKey. An index without one has the primary's.
+    pub(crate) declares_partition: bool,
     /// The table of this row family's rows, or `None` if they are in the primary's table.
     pub(crate) table: Option<LitStr>,
     /// Whether its rows are in a different partition or table than the primary entity.
@@ -130,6 +132,11 @@ impl KeyTemplate {
             is_sound: false,
             has_lost_part: true,
         }
+    }
+
+    /// Returns the parts that are blind tokens.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = &TemplatePart> {
+        self.parts().filter(|part| part.is_token())
     }
 
     /// Returns the parts, in the order of the template.
@@ -215,6 +222,11 @@ fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, St
 }
 
 impl TemplatePart {
+    /// Returns whether the part is a blind token of its field.
+    pub(crate) fn is_token(&self) -> bool {
+        self.form == Form::Hmac
+    }
+
     /// Returns whether the part writes a period of its field, such as the day of a time, instead of the value.
     pub(crate) fn is_period(&self, fields: &[Field]) -> bool {
         matches!(self.form, Form::Date(_, finest) if finest < Fineness::Tick)
@@ -225,7 +237,7 @@ impl TemplatePart {
     pub(crate) fn is_read_back_exactly(&self, field: &Field) -> bool {
         match &self.form {
             Form::Plain | Form::Width(_) | Form::Descending => true,
-            Form::Date(_, finest) if field.is_date() => *finest >= Fineness::Day,
+            Form::Date(_, finest) if field.is_date_without_time() => *finest >= Fineness::Day,
             Form::Date(_, finest) => *finest == Fineness::Tick,
             Form::Lower | Form::Bucket(_) | Form::Hmac => false,
         }
@@ -266,6 +278,12 @@ impl RowFamily {
     /// Returns whether both templates are free of faults.
     pub(crate) fn has_sound_templates(&self) -> bool {
         self.partition.is_sound && self.row.is_sound
+    }
+
+    /// Returns the keys in this row family's own declaration. What is wrong with a PartitionKey that an index has from
+    /// the primary is reported there.
+    pub(crate) fn declared_keys(&self) -> impl Iterator<Item = &KeyTemplate> {
+        self.declares_partition.then_some(&self.partition).into_iter().chain([&self.row])
     }
 
     /// Returns the parts of both keys, starting with the PartitionKey's.

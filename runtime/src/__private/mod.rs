@@ -98,7 +98,8 @@ pub use crate::{
         BulkChange, BulkVerb, Rewritable, Writable,
         set::decode_reread_row,
         set_write::{
-            removal_of, removal_of_unknown_type, replacement_of, replacement_of_unknown_type,
+            plan_removal_of, plan_removal_of_unknown_type, plan_replacement_of,
+            plan_replacement_of_unknown_type,
         },
         writable::bulk_change,
     },

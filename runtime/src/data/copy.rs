@@ -6,7 +6,7 @@ use super::{
     digest::RowsDigest,
     framework::{is_framework_table, refuse_framework_table},
     pages::RowPages,
-    row_writer::{CONCURRENCY, LineWrite, RowWriter},
+    row_writer::{CONCURRENCY, RowWrite, RowWriter},
 };
 use crate::{
     batch::{Condition, Operation},
@@ -298,7 +298,7 @@ impl Copy {
             };
             if let Some(operation) = operation {
                 writer
-                    .add_write_to_group(LineWrite { operation, line: 0, text: None })
+                    .add_write_to_group(RowWrite { operation, line: 0, text: None })
                     .await
                     .map_err(failed)?;
                 take_refused(&mut writer, copied);

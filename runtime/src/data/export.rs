@@ -87,8 +87,9 @@ pub struct ExportReport {
     pub outbox_rows: u64,
     /// The requests that were sent.
     pub requests: u64,
-    /// The number of snapshots that the rows were read from: 1 if all rows are of one moment, more if the file
-    /// grew by more than [`Export::snapshot`] allows, 0 without it.
+    /// The number of snapshots that were taken: 0 without [`Export::snapshot`], 1 if all rows that this export read are
+    /// of one moment, more if the store's file grew by more than the limit. The rows in [`resumed`](Self::resumed) are
+    /// of an earlier moment.
     pub snapshots: u64,
 }
 
@@ -185,7 +186,7 @@ impl Export {
     /// one moment.
     ///
     /// [`ExportProgress::growth`] shows how much the file has grown, and [`ExportReport::snapshots`] how many snapshots
-    /// were taken: 1 if all rows are of one moment.
+    /// were taken: 1 if all rows that this export read are of one moment.
     ///
     /// ```
     /// use entable::prelude::*;

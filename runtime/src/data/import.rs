@@ -13,7 +13,7 @@ use super::{
     framework::refuse_framework_table,
     lines::Format,
     row_reader::{RowReader, error_at_line},
-    row_writer::{CONCURRENCY, LineWrite, RowWriter},
+    row_writer::{CONCURRENCY, RowWrite, RowWriter},
 };
 use crate::{
     batch::Operation,
@@ -217,7 +217,7 @@ impl<'w> Import<'w> {
                     // the row.
                     let text = bad_lines.out.is_some().then_some(read.text);
                     let write =
-                        LineWrite { operation: self.operation_for_row(row), line: read.line, text };
+                        RowWrite { operation: self.operation_for_row(row), line: read.line, text };
                     if let Err(failure) = writer.add_write_to_group(write).await {
                         return Err(self.stopped_error(failure, &mut writer, &mut bad_lines));
                     }

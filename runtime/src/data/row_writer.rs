@@ -28,7 +28,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(120);
 
 /// A write, and the line of a file that asks for it.
-pub(crate) struct LineWrite {
+pub(crate) struct RowWrite {
     pub(crate) operation: Operation,
     /// The line, from 1; 0 for a row that comes from no file.
     pub(crate) line: u64,
@@ -36,7 +36,7 @@ pub(crate) struct LineWrite {
     pub(crate) text: Option<Vec<u8>>,
 }
 
-impl LineWrite {
+impl RowWrite {
     fn row(&self) -> &Row {
         self.operation.row()
     }
@@ -48,7 +48,7 @@ struct GroupOutcome {
     partition_key: String,
     written: RowsDigest,
     deleted: u64,
-    refused: Vec<(LineWrite, Error)>,
+    refused: Vec<(RowWrite, Error)>,
     failure: Option<(u64, Error)>,
     requests: u64,
     is_throttled: bool,
@@ -56,7 +56,7 @@ struct GroupOutcome {
 
 impl GroupOutcome {
     /// Counts a write that was carried out. A row that cannot be counted is refused.
-    fn count_write(&mut self, write: LineWrite) {
+    fn count_write(&mut self, write: RowWrite) {
         if write.operation.verb() == Verb::Delete {
             self.deleted += 1;
         } else if let Err(error) = self.written.add(write.row()) {
@@ -70,7 +70,7 @@ impl GroupOutcome {
 pub(crate) struct RowWriter {
     store: Store,
     table: String,
-    group: Vec<LineWrite>,
+    group: Vec<RowWrite>,
     group_bytes: usize,
     running: FuturesUnordered<Pin<Box<dyn Future<Output = GroupOutcome> + Send>>>,
     running_partitions: Vec<String>,
@@ -82,7 +82,7 @@ pub(crate) struct RowWriter {
     pub(crate) deleted: u64,
     pub(crate) requests: u64,
     /// Writes that the store refused for good, for the caller to take.
-    pub(crate) refused: Vec<(LineWrite, Error)>,
+    pub(crate) refused: Vec<(RowWrite, Error)>,
     /// The first line that was not written because of a failure of the store, and the failure.
     failure: Option<(u64, Error)>,
 }
@@ -114,10 +114,7 @@ impl RowWriter {
     /// # Errors
     ///
     /// The failure of the store, after all groups that were sent have ended.
-    pub(crate) async fn add_write_to_group(
-        &mut self,
-        write: LineWrite,
-    ) -> Result<(), (u64, Error)> {
+    pub(crate) async fn add_write_to_group(&mut self, write: RowWrite) -> Result<(), (u64, Error)> {
         let bytes = match write.operation.request_bytes() {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -216,7 +213,7 @@ impl RowWriter {
 const GROUP_BYTES: usize = 3 * 1024 * 1024;
 
 /// Writes a group, again without the writes that the store refuses.
-async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> GroupOutcome {
+async fn write_group(store: Store, table: String, mut group: Vec<RowWrite>) -> GroupOutcome {
     let mut outcome = GroupOutcome::default();
     if let Some(first) = group.first() {
         outcome.partition_key = first.row().partition_key().to_owned();
@@ -288,7 +285,7 @@ async fn is_stored(store: &Store, table: &str, row: &Row, requests: &mut u64) ->
 async fn send_group(
     store: &Store,
     table: &str,
-    group: &[LineWrite],
+    group: &[RowWrite],
     requests: &mut u64,
 ) -> Result<()> {
     let mut batch = Batch::new(table);

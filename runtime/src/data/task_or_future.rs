@@ -1,4 +1,4 @@
-//! Runs work concurrently with the task that waits for it.
+//! Runs work concurrently with the task that waits for it or, outside of a tokio runtime, while it is awaited.
 
 use std::{
     future::Future,

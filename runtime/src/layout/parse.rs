@@ -7,7 +7,7 @@ use super::{
         BlobFieldShape, EntityShape, KeyFieldShape, KeyTemplateShape, PropertyEncryptionShape,
         PropertyShape, RowsShape, SeriesShape, StoredTypeShape,
     },
-    words::{Words, expect_word, is_end, split_quoted, takes_word},
+    words::{Words, expect_word, is_end, split_leading_quoted_text, takes_word},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str) -> Result<(Vec<EntityShape>, Vec<PatternShape>)>
     let mut group: Option<String> = None;
     for (at, line) in lines {
         let read = if let Some(head) = line.strip_prefix("patterns ") {
-            split_quoted(head).map(|(name, _)| group = Some(name))
+            split_leading_quoted_text(head).map(|(name, _)| group = Some(name))
         } else if let Some(group) = &group {
             read_pattern_line(line, group, &mut patterns)
         } else {
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<(Vec<EntityShape>, Vec<PatternShape>)>
 
 fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
     if let Some(head) = line.strip_prefix("entity ") {
-        let (entity_type, rest) = split_quoted(head)?;
+        let (entity_type, rest) = split_leading_quoted_text(head)?;
         entities.push(EntityShape {
             entity_type,
             version: rest.strip_prefix(" version ")?.parse().ok()?,
@@ -170,7 +170,7 @@ fn read_key(line: &str, rows: &mut RowsShape) -> Option<()> {
 }
 
 fn parse_key(text: &str) -> Option<KeyTemplateShape> {
-    let (template, widths) = split_quoted(text)?;
+    let (template, widths) = split_leading_quoted_text(text)?;
     let width = |word: &str| match word {
         "-" => Some(None),
         width => width.parse().ok().map(Some),

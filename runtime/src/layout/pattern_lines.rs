@@ -2,7 +2,7 @@
 
 use super::{
     pattern_shape::{CallShape, DeclaredShape, PatternShape, PlanShape},
-    words::{Words, is_end, split_quoted, takes_word},
+    words::{Words, is_end, split_leading_quoted_text, takes_word},
 };
 
 /// Reads a line below `patterns "GROUP"`. Returns `None` for a line that is not understood.
@@ -12,7 +12,7 @@ pub(super) fn read_pattern_line(
     patterns: &mut Vec<PatternShape>,
 ) -> Option<()> {
     if let Some(line) = line.strip_prefix("  pattern ") {
-        let (name, declared) = split_quoted(line)?;
+        let (name, declared) = split_leading_quoted_text(line)?;
         patterns.push(PatternShape {
             group: group.to_owned(),
             name,
@@ -56,7 +56,7 @@ fn parse_declared(text: &str) -> Option<DeclaredShape> {
 fn parse_call(text: &str) -> Option<CallShape> {
     let (function, rest) = text.split_once(' ').unwrap_or((text, ""));
     let (entity_type, rest) = if rest.starts_with('"') {
-        let (entity_type, rest) = split_quoted(rest)?;
+        let (entity_type, rest) = split_leading_quoted_text(rest)?;
         (Some(entity_type), rest)
     } else {
         (None, rest)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     access::CostClass,
-    patterns::{Pattern, question::Call},
+    patterns::{Pattern, question::QuestionCall},
 };
 
 /// A pattern with its plan. `PartialEq` compares what the file holds, and whether the claim holds.
@@ -106,7 +106,7 @@ impl CallShape {
 }
 
 /// Returns the shapes of calls. Equal calls that follow one another are one shape.
-fn shapes_of_calls(calls: &[Call]) -> Vec<CallShape> {
+fn shapes_of_calls(calls: &[QuestionCall]) -> Vec<CallShape> {
     let mut shapes: Vec<CallShape> = Vec::new();
     for call in calls {
         let shape = CallShape {

@@ -22,7 +22,7 @@ pub(super) fn is_end(mut words: Words<'_>) -> Option<()> {
 /// Splits a quoted text from the rest of a line. Returns the text without its quotes; the layout
 /// file has no escapes. Returns `None` if the line does not begin with a quote, or has no second
 /// one.
-pub(super) fn split_quoted(text: &str) -> Option<(String, &str)> {
+pub(super) fn split_leading_quoted_text(text: &str) -> Option<(String, &str)> {
     // Only numbers, words and dashes follow a quoted text, so the last quote ends it.
     let (inside, rest) = text.strip_prefix('"')?.rsplit_once('"')?;
     Some((inside.to_owned(), rest))

@@ -1,5 +1,6 @@
 //! Handles a live claim that blocks another write of its entity. A claim is a row that reserves unique keys for one
-//! transaction. A live claim is one whose writer may still send that transaction.
+//! transaction. A live claim is one that is not marked dead, so its writer may still send
+//! that transaction.
 
 use std::{
     collections::HashSet,

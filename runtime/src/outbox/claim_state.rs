@@ -26,11 +26,11 @@ pub(crate) async fn read_claim_state(
     named: RowAt<'_>,
     id: &str,
 ) -> Result<ClaimState> {
-    read_claim(store, named, id).await.map(|(state, _)| state)
+    read_claim_with_state(store, named, id).await.map(|(state, _)| state)
 }
 
 /// Reads the row of claim `id` as [`read_claim_state`] does, and returns it with its state.
-pub(crate) async fn read_claim(
+pub(crate) async fn read_claim_with_state(
     store: &Store,
     named: RowAt<'_>,
     id: &str,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::{change_tokens::plan_effect, expired::ExpiredRowsInTheWay, state::Outbox};
+use super::{
+    blind_tokens::plan_effect_with_token_maker, expired::ExpiredRowsInTheWay, state::Outbox,
+};
 use crate::{
     error::Result,
     plan::{Change, Effect, EffectOrVerb},
@@ -42,6 +44,6 @@ async fn effect_of_change(
     let (keys, may_end_torn) = (verb.keys(), verb.may_end_torn_entity());
     let row = outbox.store.read_to_overwrite(table, keys, verb.schema(), may_end_torn).await?;
     let plan = || verb.effect_on_primary(row.as_ref());
-    let effect = plan_effect(outbox, table, verb.token_maker(), plan).await;
+    let effect = plan_effect_with_token_maker(outbox, table, verb.token_maker(), plan).await;
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{change_tokens::plan_effect_with_tokens, state::Outbox};
+use super::{blind_tokens::plan_effect_with_tokens, state::Outbox};
 use crate::{
     access::Keys,
     backend::ScanRequest,

@@ -16,7 +16,7 @@ pub(crate) mod expiry_markers;
 pub(crate) mod left_claims;
 pub(crate) mod state;
 pub(crate) mod unreadable;
-pub(crate) mod change_tokens;
+pub(crate) mod blind_tokens;
 pub(crate) mod expiry;
 pub(crate) mod expired;
 pub(crate) mod blob_writes;

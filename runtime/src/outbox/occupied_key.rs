@@ -2,7 +2,7 @@
 
 use super::{
     blocking_claim::BlockingClaim,
-    claim_state::{ClaimState, read_claim},
+    claim_state::{ClaimState, read_claim_with_state},
     keys::ReleasedUniqueKey,
     state::Outbox,
 };
@@ -56,7 +56,8 @@ impl OccupiedKey<'_> {
         // Read the claim before its owner: a claim that no longer exists was resolved earlier, and the owner shows
         // the result.
         if let Some(id) = id_of_reserving_claim(found)? {
-            let (state, claim) = read_claim(&self.outbox.store, owner.as_row_at(), id).await?;
+            let (state, claim) =
+                read_claim_with_state(&self.outbox.store, owner.as_row_at(), id).await?;
             if state == ClaimState::Alive {
                 let pending = "the entity {}, whose write is pending";
                 return Ok(if is_own || self.is_released_by(owner.as_row_at()) {

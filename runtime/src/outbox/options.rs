@@ -1,4 +1,5 @@
-//! Options of the outbox: its times, how much work it does concurrently, and how often a write is tried.
+//! Options of the outbox: its times, how much work it does concurrently and before it answers, how often a write is
+//! tried, and after how many failures a message is put aside.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    question::{Call, EntityWrite, PartitionUse, QueryWork, Question, Work},
+    question::{EntityWrite, PartitionUse, QueryWork, Question, QuestionCall, Work},
     write_cost::WriteVerb,
 };
 use crate::{
@@ -160,7 +160,7 @@ fn of_point<E: TableEntity, T: FromRow>(verb: &'static str, access: UntypedPath)
         // A reserved copy is replaced by what its owner derives.
         follows: family.is_some_and(|family| family.is_remote && !family.unique),
         fault,
-        calls: vec![Call { function: verb, schema: Some(schema), family }],
+        calls: vec![QuestionCall { function: verb, schema: Some(schema), family }],
         compared: Vec::new(),
         work: Work::Point { parts: u64::try_from(parts).unwrap_or(1) },
         write: None,
@@ -212,7 +212,7 @@ impl<E, T> From<Query<E, T>> for Question {
             let filter = request.item_rows().and_then(|parts| request.filter_to_explain(parts));
             filter.and_then(|filter| request.check_options(&filter)).err()
         });
-        let call = Call { function: "query", schema: request.schema, family };
+        let call = QuestionCall { function: "query", schema: request.schema, family };
         let primaries = request
             .schema
             .filter(|_| reads_each)

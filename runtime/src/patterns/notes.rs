@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{access_patterns::AccessPatterns, question::Call};
+use super::{access_patterns::AccessPatterns, question::QuestionCall};
 use crate::{entity::Schema, key::RowFamily};
 
 /// The name in `allow(..)` that silences notes about indexes and lists that no pattern reads.
@@ -49,7 +49,7 @@ impl AccessPatterns {
     /// ```
     pub fn notes(&self) -> Vec<Note> {
         let patterns = self.patterns();
-        let calls: Vec<&Call> =
+        let calls: Vec<&QuestionCall> =
             patterns.iter().flat_map(|pattern| &pattern.question.calls).collect();
         let mut notes = Vec::new();
         for schema in calls.iter().filter_map(|call| call.schema) {

@@ -16,7 +16,8 @@ pub(super) const MONTH: f64 = 2_592_000.0;
 /// The version of the JSON text.
 const FORMAT: u32 = 1;
 
-/// The requests, load of partitions, storage and prices of a design, computed from its patterns alone.
+/// The requests, load of partitions, storage and prices of a design. Requests and load are computed from its patterns
+/// alone, and storage from what [`storing`](Self::storing) and its variants add.
 /// [`AccessPatterns::plan`](super::AccessPatterns::plan) makes it.
 ///
 /// ```

@@ -35,7 +35,7 @@ pub struct Question {
     /// The error that the call would return without sending a request.
     pub(crate) fault: Option<Error>,
     /// The calls that the question makes: one, or the writes of a transaction.
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<QuestionCall>,
     /// The properties that conditions compare, apart from keys.
     pub(crate) compared: Vec<String>,
     pub(super) work: Work,
@@ -45,7 +45,7 @@ pub struct Question {
 
 /// A call of a question: the function that asks for it, and the rows that it reads or writes.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct QuestionCall {
     /// The function's name, such as `get` or `insert`.
     pub(crate) function: &'static str,
     /// The entity type; `None` for a set.
@@ -239,7 +239,7 @@ impl Question {
                 .collect(),
             follows: cost.after > 0,
             fault: primary.err(),
-            calls: vec![Call { function, schema: Some(schema), family: None }],
+            calls: vec![QuestionCall { function, schema: Some(schema), family: None }],
             compared: Vec::new(),
             work: Work::Write(cost),
             write: Some(write),

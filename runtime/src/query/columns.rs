@@ -27,7 +27,7 @@ pub(crate) fn columns_with_system(
     names
 }
 
-/// Returns whether rows of the entity are always read with all properties, because an older version uses
+/// Returns whether rows of the entity are always read with all properties, because an older version may use
 /// other names or a seal covers the whole row.
 pub(crate) fn is_read_whole(schema: &'static Schema) -> bool {
     schema.older.is_some() || schema.sealed

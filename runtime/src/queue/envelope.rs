@@ -137,7 +137,7 @@ impl Envelope {
     }
 
     /// Returns the values that the message's code covers, for the message with the id `id` in the queue `queue`.
-    pub(crate) fn as_work<'m>(&'m self, queue: &'m str, id: &'m str) -> Work<'m> {
+    pub(crate) fn work_covered_by_code<'m>(&'m self, queue: &'m str, id: &'m str) -> Work<'m> {
         let (name, version, digest) = (self.name.as_str(), self.version, self.body_digest());
         Work::Queued { queue, id, name, version, digest, sent: self.sent_time() }
     }

@@ -156,7 +156,7 @@ impl MessageQueue {
         // An id of our own: the queue's may change when a message is moved or sent again.
         let envelope = Envelope::wrap_message(self.random.random_id(), message, self.clock.now())?;
         let must = self.codes.requires_code_for_message(M::AUTHENTICITY);
-        let work = envelope.as_work(self.name(), &envelope.id);
+        let work = envelope.work_covered_by_code(self.name(), &envelope.id);
         // The queue's name is part of the code: a copy of the message in another queue fails to
         // verify.
         let code = self.codes.sign_work(None, &work, must).await?;
@@ -224,7 +224,7 @@ impl MessageQueue {
         if !self.codes.has_keys() {
             return Ok(WorkAuthenticity::Unverified);
         }
-        let work = envelope.as_work(self.name(), &envelope.id);
+        let work = envelope.work_covered_by_code(self.name(), &envelope.id);
         match self.codes.verify_work(None, &work, Some(&code), true).await {
             Ok(()) => Ok(WorkAuthenticity::Authentic),
             Err(WorkRefusal::NotAuthentic) => Ok(WorkAuthenticity::NotAuthentic),

@@ -3,7 +3,7 @@
 use super::{
     example::{EXAMPLE_TIME, ExampleKey, example_key},
     model::{
-        EntityModel, FieldModel, KeyModel, RowFamilyKind, RowFamilyModel, RowFamilyPlace,
+        EntityModel, FieldModel, KeyTemplateModel, RowFamilyKind, RowFamilyModel, RowFamilyPlace,
         TableModel,
     },
     paths::paths_of,
@@ -104,7 +104,8 @@ fn all_rows_of(schema: &'static Schema) -> Vec<RowFamilyModel> {
         let own = like_primary();
         let key =
             |text: &str| format!("{}_{part:02}", text.strip_suffix(FIRST_PART).unwrap_or(text));
-        let row = KeyModel { template: key(&own.row.template), example: key(&own.row.example) };
+        let row =
+            KeyTemplateModel { template: key(&own.row.template), example: key(&own.row.example) };
         let properties = ColumnSchema::max_property_count_in_part(schema.columns, part);
         RowFamilyModel {
             kind: RowFamilyKind::Part(part, schema.parts.len()),
@@ -169,9 +170,9 @@ fn rows_of(schema: &Schema, family: &'static RowFamily) -> RowFamilyModel {
 
 /// Returns the RowKey of part 1 of a wide entity: the declared template, with the suffix of part 1 unless the
 /// template ends with it already.
-fn row_key_of_first_part(key: KeyModel) -> KeyModel {
+fn row_key_of_first_part(key: KeyTemplateModel) -> KeyTemplateModel {
     let with = |text: String| if text.ends_with(FIRST_PART) { text } else { text + FIRST_PART };
-    KeyModel { template: with(key.template), example: with(key.example) }
+    KeyTemplateModel { template: with(key.template), example: with(key.example) }
 }
 
 fn left_out(family: &RowFamily) -> String {
@@ -182,9 +183,9 @@ fn left_out(family: &RowFamily) -> String {
     }
 }
 
-fn key_of(template: &'static Template) -> KeyModel {
+fn key_of(template: &'static Template) -> KeyTemplateModel {
     let ExampleKey { text, .. } = example_key(template);
-    KeyModel { template: template.text.to_owned(), example: text }
+    KeyTemplateModel { template: template.text.to_owned(), example: text }
 }
 
 fn fields_of(schema: &'static Schema) -> Vec<FieldModel> {

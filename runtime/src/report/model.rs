@@ -90,8 +90,8 @@ pub(super) struct RowFamilyModel {
     pub(super) table: String,
     pub(super) is_unique: bool,
     pub(super) is_conditional: bool,
-    pub(super) partition: KeyModel,
-    pub(super) row: KeyModel,
+    pub(super) partition: KeyTemplateModel,
+    pub(super) row: KeyTemplateModel,
     /// Says in words what the rows of the row family hold.
     pub(super) holds: String,
 }
@@ -129,7 +129,7 @@ impl RowFamilyModel {
 
 /// A key: its template as declared, and an example.
 #[derive(Debug)]
-pub(super) struct KeyModel {
+pub(super) struct KeyTemplateModel {
     pub(super) template: String,
     pub(super) example: String,
 }

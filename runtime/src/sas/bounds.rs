@@ -25,8 +25,11 @@ const LEAST: char = ' ';
 const GREATEST: char = '\u{ffff}';
 
 /// Returns the first and last key that the selection includes, or no ends for the whole table.
-/// Fails with `is_invalid` for a range of RowKeys over all partitions, for the empty PartitionKey,
-/// and for a selection that includes no key or ends at the empty RowKey.
+///
+/// # Errors
+///
+/// Fails with `is_invalid` for a range of RowKeys over all partitions, for the empty PartitionKey, and for a selection
+/// that includes no key or ends at the empty RowKey. Also fails for keys that the service refuses.
 pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeEnd>)> {
     let Some(partition) = &keys.partition else {
         return if keys.bounds_row_key() {

@@ -14,7 +14,7 @@ use crate::{
 /// # Errors
 ///
 /// Fails as the write of a single entity does, and with `is_invalid` if the row was read as another variant.
-pub fn replacement_of<S: EntitySet, E: TableEntity>(
+pub fn plan_replacement_of<S: EntitySet, E: TableEntity>(
     stored: &Stored<S>,
     member: &E,
     place: usize,
@@ -28,7 +28,7 @@ pub fn replacement_of<S: EntitySet, E: TableEntity>(
 /// # Errors
 ///
 /// Fails if the entity's keys cannot be built, and with `is_invalid` if the row was read as another variant.
-pub fn removal_of<S: EntitySet, E: TableEntity>(
+pub fn plan_removal_of<S: EntitySet, E: TableEntity>(
     stored: &Stored<S>,
     _: &E,
     place: usize,
@@ -43,7 +43,7 @@ pub fn removal_of<S: EntitySet, E: TableEntity>(
 /// # Errors
 ///
 /// Fails as the write of a single entity does, and with `is_invalid` if the row was read as a member.
-pub fn replacement_of_unknown_type<S: EntitySet>(
+pub fn plan_replacement_of_unknown_type<S: EntitySet>(
     stored: &Stored<S>,
     other: &DynamicEntity,
 ) -> Result<BulkChange> {
@@ -56,7 +56,7 @@ pub fn replacement_of_unknown_type<S: EntitySet>(
 /// # Errors
 ///
 /// Fails for keys that the service refuses, and with `is_invalid` if the row was read as a member.
-pub fn removal_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
+pub fn plan_removal_of_unknown_type<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
     refuse_member_row(stored)?;
     plan::delete_row(stored).map(BulkChange)
 }

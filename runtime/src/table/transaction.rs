@@ -7,7 +7,7 @@ use super::{
     writable::{BulkVerb, Rewritable, Writable},
 };
 use crate::outbox::{
-    change_tokens::fill_tokens_of_changes,
+    blind_tokens::fill_tokens_of_changes,
     commit::{CommittedChange, commit_with_rows},
     outbox_plan::ExtraRows,
 };
@@ -487,8 +487,10 @@ impl Transaction {
     ) -> Result<Operation> {
         let codes = &self.client.outbox().codes;
         let stored = StoredMessage::from_row(message.row.clone())?;
-        let work =
-            stored.as_work_in_partition(self.client.store().names().name(table), partition_key);
+        let work = stored.work_covered_by_code_in_partition(
+            self.client.store().names().name(table),
+            partition_key,
+        );
         let must = codes.requires_code_for_message(message.authenticity);
         let code = codes.sign_work(Some(partition_key), &work, must).await?;
         insert_message(&message.row, partition_key, &WorkAndConsentCodes { code, consent: None })

@@ -11,7 +11,7 @@ use crate::{
     backend::BoxFuture,
     entity::{IntoPoint, Stored, TableEntity, UntypedPath, WritableView, own_row},
     error::{BoxError, Error, ErrorKind, Result},
-    outbox::{change_tokens::plan_effect_with_tokens, commit::commit_changes},
+    outbox::{blind_tokens::plan_effect_with_tokens, commit::commit_changes},
     plan::{self, Change},
     row::Row,
     store::backoff::{self, Attempt},

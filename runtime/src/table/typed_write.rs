@@ -18,7 +18,7 @@ use crate::{
     },
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::{
-        change_tokens::fill_tokens_of_change,
+        blind_tokens::fill_tokens_of_change,
         commit::{CommittedChange, CommittedChanges, commit_changes},
     },
     plan::{self, Change},

@@ -89,7 +89,7 @@ fn is_network_failure(kind: io::ErrorKind) -> bool {
 /// Returns how long to wait after a temporary failure. The limit of the wait starts at 5 s and doubles with
 /// each of `tries`, up to 5 min. `random` selects a wait between half the limit and the limit. The result is
 /// at least `asked`, the wait that the service requested.
-pub(super) fn wait_after_failure(tries: i32, random: u64, asked: Option<Duration>) -> Duration {
+pub(super) fn backoff_after_failure(tries: i32, random: u64, asked: Option<Duration>) -> Duration {
     let doublings = u32::try_from(tries).unwrap_or(0).min(MAX_DOUBLINGS);
     let bound = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
     let half = bound / 2;
@@ -122,7 +122,7 @@ pub(super) fn ignore_newer_or_missing<T>(deleted: Result<T>) -> Result<()> {
 mod tests {
     use std::{fmt, io, time::Duration};
 
-    use super::{HandlerFailure, wait_after_failure};
+    use super::{HandlerFailure, backoff_after_failure};
     use crate::error::{BoxError, Error, ErrorKind};
 
     #[derive(Debug)]
@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn the_wait_grows_and_is_bounded() {
-        assert!(wait_after_failure(0, 0, None) >= Duration::from_millis(2500));
-        assert!(wait_after_failure(0, u64::MAX, None) <= Duration::from_secs(5));
-        assert!(wait_after_failure(4, 0, None) >= Duration::from_secs(40));
-        assert!(wait_after_failure(i32::MAX, u64::MAX, None) <= Duration::from_secs(300));
-        assert!(wait_after_failure(-1, 0, None) <= Duration::from_secs(5));
+        assert!(backoff_after_failure(0, 0, None) >= Duration::from_millis(2500));
+        assert!(backoff_after_failure(0, u64::MAX, None) <= Duration::from_secs(5));
+        assert!(backoff_after_failure(4, 0, None) >= Duration::from_secs(40));
+        assert!(backoff_after_failure(i32::MAX, u64::MAX, None) <= Duration::from_secs(300));
+        assert!(backoff_after_failure(-1, 0, None) <= Duration::from_secs(5));
         let asked = Some(Duration::from_secs(900));
-        assert_eq!(wait_after_failure(0, 0, asked), Duration::from_secs(900));
+        assert_eq!(backoff_after_failure(0, 0, asked), Duration::from_secs(900));
     }
 }

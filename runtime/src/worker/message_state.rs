@@ -3,7 +3,7 @@
 
 use super::{
     delivery::Delivery,
-    failure::{FAILURE_DELAY, wait_after_failure},
+    failure::{FAILURE_DELAY, backoff_after_failure},
     outcome::MessageOutcome,
     poison::{EXPIRED, NOT_AUTHENTIC},
     state::Worker,
@@ -106,7 +106,7 @@ impl Delivery for MessageState<'_> {
         // Only temporary failures count for this wait.
         let tries = self.message.attempts.saturating_sub(self.message.failures);
         let random = self.worker.outbox().store.random.random_number();
-        let wait = wait_after_failure(tries, random, error.retry_after());
+        let wait = backoff_after_failure(tries, random, error.retry_after());
         let until = add_duration(self.now, wait);
         let postponed =
             self.message.postpone_operation(self.etag.clone(), &error.to_string(), until)?;

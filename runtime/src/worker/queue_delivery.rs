@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     delivery::Delivery,
-    failure::{FAILURE_DELAY, wait_after_failure},
+    failure::{FAILURE_DELAY, backoff_after_failure},
     outcome::MessageOutcome,
     poison::{EXPIRED, NOT_AUTHENTIC},
     state::{WorkSelectionByAge, Worker},
@@ -68,7 +68,7 @@ impl Delivery for QueueDelivery<'_> {
     async fn postpone(&mut self, error: Error) -> Result<MessageOutcome> {
         let random = self.worker.outbox().store.random.random_number();
         let tries = saturating_i32(self.envelope.skipped);
-        let wait = wait_after_failure(tries, random, error.retry_after()).min(LONGEST);
+        let wait = backoff_after_failure(tries, random, error.retry_after()).min(LONGEST);
         self.hide(self.wait_outside_drain(wait), self.envelope.clone().without_attempt()).await?;
         Err(error)
     }

@@ -36,7 +36,7 @@ impl<'m> SignedMessage<'m> {
             partition_key: Some(message.row.partition_key()),
             name: &message.name,
             sent: message.sent,
-            work: message.as_work(table),
+            work: message.work_covered_by_code(table),
             code: message.codes.code.as_deref().map(Cow::Borrowed),
         }
     }
@@ -47,7 +47,7 @@ impl<'m> SignedMessage<'m> {
             partition_key: None,
             name: &envelope.name,
             sent: envelope.sent_time(),
-            work: envelope.as_work(queue, id),
+            work: envelope.work_covered_by_code(queue, id),
             code: envelope.authenticity_code().map(Cow::Owned),
         }
     }
@@ -145,7 +145,8 @@ impl Worker {
         let name = self.store().names().name(table);
         if message.name != MoveMessage::NAME {
             let (codes, partition_key) = (&self.outbox().codes, Some(row.partition_key()));
-            let code = codes.sign_work(partition_key, &message.as_work(name), true).await?;
+            let code =
+                codes.sign_work(partition_key, &message.work_covered_by_code(name), true).await?;
             return Ok(WorkAndConsentCodes { code, consent: None });
         }
         let (move_message, Some(schema)) = self.parse_move(&message)? else {

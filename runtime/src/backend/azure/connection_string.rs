@@ -66,7 +66,8 @@ impl ConnectionSettings {
         }
     }
 
-    /// Returns the account key, if the connection string has one.
+    /// Returns the account key: the emulator's if the connection string selects the emulator, else the string's own, if
+    /// it has one.
     pub(super) fn key(&self) -> Result<Option<AccountKey>> {
         if self.account_key.is_some() && self.sas.is_some() {
             return Err(invalid_string_error(

@@ -142,7 +142,7 @@ impl<E: TableEntity> Check<E> {
         self
     }
 
-    /// Skips the second reading of remote suspects, which takes 5 minutes by default. Suspects are
+    /// Skips the second reading of remote suspects and the wait before it, which is 5 minutes by default. Suspects are
     /// counted in [`suspects`](CheckProgress::suspects), but not reported or repaired.
     ///
     /// ```

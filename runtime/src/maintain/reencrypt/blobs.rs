@@ -31,7 +31,7 @@ pub(super) fn names_plain_blob(schema: &'static Schema, row: &Row) -> Result<boo
 ///
 /// Replaces the entity as `Table::replace` does: uploads the new blobs, writes the row and its copies, then
 /// deletes the plain blobs. A dry run reads the entity and writes nothing.
-pub(super) async fn encrypt_blobs<E: TableEntity>(
+pub(super) async fn encrypt_plain_blobs<E: TableEntity>(
     table: &Table<E>,
     row: &Row,
     is_dry_run: bool,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    blobs::{encrypt_blobs, names_plain_blob},
+    blobs::{encrypt_plain_blobs, names_plain_blob},
     filter::filter_of_encrypted_rows,
     report::{ReencryptFailure, ReencryptProgress, ReencryptReport},
     writer::{ReencryptMode, ReencryptWriter, split_into_batches},
@@ -306,7 +306,7 @@ impl<E: TableEntity> Reencrypt<E> {
         }
         // After the rows, because an entity with a plain blob is replaced individually.
         for row in &plain {
-            encrypt_blobs(table, row, is_dry_run, report).await?;
+            encrypt_plain_blobs(table, row, is_dry_run, report).await?;
         }
         Ok(page.next)
     }

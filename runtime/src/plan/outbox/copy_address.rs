@@ -212,7 +212,7 @@ impl CopyAddress {
         serde_json::Value::from(self.stored_texts().to_vec()).to_string()
     }
 
-    /// Parses an address that [`to_json`](Self::to_json) wrote. Returns `None` for any other text.
+    /// Parses an address in the form of [`to_json`](Self::to_json). Returns `None` for a text of another form.
     pub(super) fn from_json(names: Names, value: &str) -> Option<Self> {
         serde_json::from_str(value).ok().map(|texts| Self::from_texts(names, texts))
     }

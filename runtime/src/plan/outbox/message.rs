@@ -258,12 +258,12 @@ impl StoredMessage {
     }
 
     /// Returns the values of the message that its code covers.
-    pub(crate) fn as_work<'m>(&'m self, table: TableName<'m>) -> Work<'m> {
-        self.as_work_in_partition(table, self.row.partition_key())
+    pub(crate) fn work_covered_by_code<'m>(&'m self, table: TableName<'m>) -> Work<'m> {
+        self.work_covered_by_code_in_partition(table, self.row.partition_key())
     }
 
     /// Returns the values that the code of the message covers, for a message in this table and partition.
-    pub(crate) fn as_work_in_partition<'m>(
+    pub(crate) fn work_covered_by_code_in_partition<'m>(
         &'m self,
         table: TableName<'m>,
         partition_key: &'m str,

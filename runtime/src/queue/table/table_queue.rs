@@ -24,7 +24,7 @@ use crate::{
 
 /// The name of the table that holds all queues.
 pub(crate) const TABLE: &str = "EntableQueues";
-/// The most messages that one request receives. Each takes two operations of a transaction.
+/// The most messages that one call receives. Each takes two operations of a transaction.
 pub(super) const MAX_RECEIVED: usize = 32;
 /// The most shards of a queue.
 const MAX_SHARDS: u32 = 100;

@@ -35,7 +35,7 @@ use crate::seal::{
 pub struct Keyring {
     pub(super) scopes: Arc<BTreeMap<KeyScope, ScopeKeys>>,
     pub(super) rule: Option<PartitionScopeRule>,
-    /// Whether each scope has blind token keys of its own.
+    /// Whether the blind tokens of each scope are made with a key of its own, rather than with the default scope's.
     pub(super) has_blind_token_key_per_scope: bool,
 }
 

@@ -136,8 +136,8 @@ impl RowSealer {
     ///
     /// # Errors
     ///
-    /// Fails with `is_decrypt` if a value cannot be decrypted, and with `is_key_unavailable` if its key is not
-    /// available.
+    /// Fails with `is_decrypt` if a value cannot be decrypted, or is plain where an encrypted one belongs. Fails with
+    /// `is_key_unavailable` if the key store does not answer or the client has no keys.
     pub(crate) async fn unseal_one_row(
         &self,
         table: &str,

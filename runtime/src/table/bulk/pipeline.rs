@@ -27,7 +27,7 @@ use crate::{
     error::{BoxError, Error, Result},
     limits::saturating_u64,
     outbox::{
-        change_tokens::fill_tokens_of_change, commit::commit_keeping_claims,
+        blind_tokens::fill_tokens_of_change, commit::commit_keeping_claims,
         kept_claims::KeptClaims, registration::register_partitions,
     },
     plan::Change,

@@ -7,7 +7,7 @@ use crate::{
     backend::ReadRequest,
     entity::Stored,
     error::{BoxError, Error, Result, ServiceCode},
-    outbox::{change_tokens::fill_tokens_of_change, commit::commit_changes},
+    outbox::{blind_tokens::fill_tokens_of_change, commit::commit_changes},
     plan::Change,
     store::{
         backoff::{self, Attempt},

@@ -67,11 +67,11 @@ pub(crate) async fn plan_effect_with_tokens(
     plan: impl Fn(TokenMaker) -> Result<Effect>,
 ) -> Result<Effect> {
     let tokens = outbox.store.token_maker_of_type(schema).await?;
-    plan_effect(outbox, table, &tokens, || plan(tokens.clone())).await
+    plan_effect_with_token_maker(outbox, table, &tokens, || plan(tokens.clone())).await
 }
 
 /// Plans an effect as [`plan_effect_with_tokens`] does, with an existing token maker.
-pub(crate) async fn plan_effect(
+pub(crate) async fn plan_effect_with_token_maker(
     outbox: &Outbox,
     table: &str,
     tokens: &TokenMaker,
