@@ -72,7 +72,7 @@ async fn carry_out(service: &Service, requests: &[Request]) -> Result<Vec<Answer
         push(batch, operation).map_err(at)?;
     }
     let batch = batch.ok_or_else(invalid)?;
-    let written = service.backend.apply(&batch).await?;
+    let written = service.backend.apply(&batch).await.map_err(Failure::of_execution)?;
     let answered = requests.iter().zip(batch.operations()).zip(&written);
     answered
         .map(|((request, operation), written)| {
@@ -81,7 +81,8 @@ async fn carry_out(service: &Service, requests: &[Request]) -> Result<Vec<Answer
         .collect()
 }
 
-/// Adds an operation to a batch. The service has a text of its own for one too many.
+/// Adds an operation to a batch. The service has a text of its own for one too many, and looks at the size of a value
+/// only when it executes the operation.
 fn push(batch: &mut Batch, operation: Operation) -> Result<(), Failure> {
     let is_full = batch.len() == BATCH_OPERATIONS;
     let Err(error) = batch.push(operation) else { return Ok(()) };
@@ -89,21 +90,14 @@ fn push(batch: &mut Batch, operation: Operation) -> Result<(), Failure> {
     if is_full && failure.code == "InvalidInput" {
         return Err(Failure { text: TOO_MANY.to_owned(), ..failure });
     }
-    Err(failure)
+    Err(Failure { is_from_execution: failure.code == "PropertyValueTooLarge", ..failure })
 }
 
-/// Returns the one part of a failed batch. The error of a single operation has no position if the operation failed
-/// while it was carried out.
+/// Returns the one part of a failed batch. The error of a single operation has no position if the service finds it
+/// while it executes the operation.
 fn failed_part(service: &Service, failure: &Failure, requests: &[Request]) -> Answer {
-    let is_executed = matches!(
-        failure.code.as_str(),
-        "ResourceNotFound"
-            | "UpdateConditionNotSatisfied"
-            | "EntityAlreadyExists"
-            | "PropertyValueTooLarge"
-    );
     let index = failure.index.unwrap_or_default();
-    let prefix = (requests.len() > 1 || !is_executed).then_some(index);
+    let prefix = (requests.len() > 1 || !failure.is_from_execution).then_some(index);
     let id = Uuid::new_v4().to_string();
     let answer = failure.answer(prefix, &id, service.clock.now());
     // The service names the preference of the operation that is one too many, and not of one whose table is missing.

@@ -12,6 +12,8 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     /// The operation of a batch that failed.
     pub(crate) index: Option<usize>,
+    /// Whether the service finds the failure while it executes an operation, rather than before it executes any.
+    pub(crate) is_from_execution: bool,
 }
 
 impl Failure {
@@ -25,11 +27,18 @@ impl Failure {
     }
 
     pub(crate) fn with_text(status: u16, code: &str, text: &str) -> Self {
-        Self { status, code: code.to_owned(), text: text.to_owned(), index: None }
+        Self { status, code: code.to_owned(), text: text.to_owned(), index: None, is_from_execution: false }
     }
 
     pub(crate) fn of_code(code: &ServiceCode) -> Self {
         Self::new(code.status(), code.as_str())
+    }
+
+    /// Makes the failure of an operation that a store refused. Stores look at what a batch has before, and so does the
+    /// service, but it looks for the table then too.
+    pub(crate) fn of_execution(error: Error) -> Self {
+        let failure = Self::from(error);
+        Self { is_from_execution: failure.code != "TableNotFound", ..failure }
     }
 
     /// Returns the answer without headers of the request. `prefix` is the position of the failed operation of a batch.

@@ -21,7 +21,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///
 /// * An error has the service's code ([`Error::service`](crate::Error::service)) where the service has
 ///   one; other failures of disk or network are [`ErrorKind::Backend`].
-/// * `apply` is atomic and isolated, and is as durable as the backend promises once it returns.
+/// * `apply` is atomic and isolated, and is as durable as the backend promises once it returns. What a batch must be,
+///   whatever the rows are, is checked when the batch is built, so an error of `apply` was found while the batch was
+///   executed, except for a missing table, which the service looks for before.
 ///   [`failed_index`](crate::Error::failed_index) identifies the operation that failed. If the outcome of a write is
 ///   unknown, the error is `is_ambiguous`; it must not claim that the write did not happen. The error of a request that
 ///   was never sent has [`NotSent`](super::NotSent) as its source.

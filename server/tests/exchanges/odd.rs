@@ -164,6 +164,24 @@ async fn a_failed_batch_names_the_preference_of_one_operation_too_many() {
 }
 
 #[tokio::test]
+async fn what_a_stored_row_refuses_is_found_in_execution() {
+    let (address, _stop) = start_with_table().await;
+    let properties: String = (0..252).map(|n| format!(r#","P{n}":1"#)).collect();
+    insert(&address, &format!(r#"{{"PartitionKey":"p","RowKey":"r"{properties}}}"#)).await;
+    let row = "Staff(PartitionKey='p',RowKey='r')";
+    let merge = ("MERGE", row, "If-Match: *\r\n", r#"{"One":1}"#);
+    let alone = send_batch(&address, &[merge]).await;
+    assert!(alone.contains(r#""value":"The entity contains more properties"#), "{alone}");
+    let other = ("POST", "Staff", "", r#"{"PartitionKey":"p","RowKey":"s"}"#);
+    let second = send_batch(&address, &[other, merge]).await;
+    assert!(second.contains(r#""value":"1:The entity contains more properties"#), "{second}");
+    // An entity that is too large by itself is refused before.
+    let whole = format!(r#"{{"PartitionKey":"p","RowKey":"t","One":1{properties}}}"#);
+    let before = send_batch(&address, &[("POST", "Staff", "", &whole)]).await;
+    assert!(before.contains(r#""value":"0:The entity contains more properties"#), "{before}");
+}
+
+#[tokio::test]
 async fn tables_are_listed_by_filter_and_number_and_asked_for_one_by_one() {
     let (address, _stop) = start_with_table().await;
     for name in ["Alpha", "Beta", "Gamma"] {
