@@ -115,33 +115,33 @@ pub(crate) struct ActiveGuards {
 impl ActiveGuards {
     /// Returns guards with only `guard` disabled.
     #[cfg(feature = "conformance")]
-    pub(crate) const fn all_except(guard: Guard) -> Self {
+    pub(crate) const fn with_guard_disabled(guard: Guard) -> Self {
         Self { disabled: Some(guard) }
     }
 
     /// Returns whether the code follows the rule `guard`. Always `true` in a program's build.
     #[cfg(not(feature = "conformance"))]
     #[allow(clippy::unused_self, reason = "a simulation disables guards of one client")]
-    pub(crate) const fn guard_holds(self, _: Guard) -> bool {
+    pub(crate) const fn is_guard_enabled(self, _: Guard) -> bool {
         true
     }
 
     /// Returns whether the code follows the rule `guard`: `false` if the test has disabled it.
     #[cfg(feature = "conformance")]
-    pub(crate) fn guard_holds(self, guard: Guard) -> bool {
+    pub(crate) fn is_guard_enabled(self, guard: Guard) -> bool {
         self.disabled != Some(guard)
     }
 
     /// Returns `value`, such as an operation of a transaction. Returns `None` if the simulation disables the
     /// guard; the caller then leaves the value out.
     pub(crate) fn value_if_guarded<T>(self, guard: Guard, value: T) -> Option<T> {
-        self.guard_holds(guard).then_some(value)
+        self.is_guard_enabled(guard).then_some(value)
     }
 
     /// Returns the condition that a row still has `etag`, or no condition where the simulation disables
     /// the guard.
     pub(crate) fn condition_if_guarded(self, guard: Guard, etag: Option<ETag>) -> Condition {
-        if self.guard_holds(guard) { Condition::for_etag(etag) } else { Condition::Any }
+        if self.is_guard_enabled(guard) { Condition::for_etag(etag) } else { Condition::Any }
     }
 
     /// Returns the write of a remote row as it is, or without its condition where the simulation
@@ -154,7 +154,7 @@ impl ActiveGuards {
         self,
         operation: Operation,
     ) -> Result<Operation> {
-        if self.guard_holds(Guard::DestinationVersion) {
+        if self.is_guard_enabled(Guard::DestinationVersion) {
             return Ok(operation);
         }
         let row = operation.row();
@@ -167,7 +167,7 @@ impl ActiveGuards {
 
     /// Returns a row as it is, or without its ETag where the simulation disables the guard.
     pub(crate) fn keep_etag_if_guarded(self, guard: Guard, row: Row) -> Row {
-        if self.guard_holds(guard) { row } else { row.without_timestamp_and_etag() }
+        if self.is_guard_enabled(guard) { row } else { row.without_timestamp_and_etag() }
     }
 
     /// Awaits `first`, then `then`; in the other order where the simulation disables the guard.
@@ -181,7 +181,7 @@ impl ActiveGuards {
         first: impl Future<Output = Result<A>>,
         then: impl Future<Output = Result<B>>,
     ) -> Result<(A, B)> {
-        if self.guard_holds(guard) {
+        if self.is_guard_enabled(guard) {
             let first = first.await?;
             return Ok((first, then.await?));
         }

@@ -27,7 +27,13 @@ impl Failure {
     }
 
     pub(crate) fn with_text(status: u16, code: &str, text: &str) -> Self {
-        Self { status, code: code.to_owned(), text: text.to_owned(), index: None, is_from_execution: false }
+        Self {
+            status,
+            code: code.to_owned(),
+            text: text.to_owned(),
+            index: None,
+            is_from_execution: false,
+        }
     }
 
     pub(crate) fn of_code(code: &ServiceCode) -> Self {

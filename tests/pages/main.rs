@@ -174,9 +174,7 @@ fn every_sample_is_compiled() {
         }
         let is_included = tested.contains(&format!("include_str!(\"../../{page}\")"));
         if has_samples != is_included {
-            wrong.push(format!(
-                "{page}: samples {has_samples}, tested {is_included}"
-            ));
+            wrong.push(format!("{page}: samples {has_samples}, tested {is_included}"));
         }
     }
     assert!(samples > 15, "found only {samples} samples");

@@ -12,8 +12,9 @@ use quote::{format_ident, quote};
 use super::path_builder::{FamilyPathBuilder, GivenFlags};
 use crate::names;
 
-/// Returns a module with a type for each method that may come next. The module keeps the names of the types, which
-/// do not begin with `__`, apart from the names of the user's types.
+/// Returns the module `__step`, which contains an empty type for each step that a path may lack, such as
+/// `id_of_Employee`. Compiler messages show the name of the type. The names do not begin with `__`, so only the module
+/// keeps them from clashing with names of the user. Returns nothing if no path lacks a step.
 pub(super) fn emit_missing_steps(
     builders: &[FamilyPathBuilder<'_>],
     vis: &TokenStream,

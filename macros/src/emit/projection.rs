@@ -82,9 +82,11 @@ pub(super) fn emit_projection(projection: &Projection) -> TokenStream {
     }
 }
 
-/// Returns the type `__Entity`, which is the projection's entity, and constants that only compile if it is an entity
-/// that stores each field of the projection in properties of its own. If a constant does not compile, the compiler
-/// treats the type as an error and reports nothing that follows from it, such as missing columns.
+/// Returns the type alias `__Entity` for the projection's entity, and two constants that check the entity. They only
+/// compile if the type is an entity, and if it stores each field of the projection in properties of its own.
+///
+/// The alias contains the constants as lengths of arrays. If one does not compile, the compiler treats the alias as an
+/// error and reports nothing that follows from it, such as missing columns.
 fn checked_entity(projection: &Projection, of: &Path) -> TokenStream {
     let is_entity = quote_spanned! { of.span() => _rt::check_is_entity::<#of>() };
     let fields = projection.fields.iter().map(|field| {

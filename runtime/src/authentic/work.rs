@@ -1,5 +1,5 @@
-//! Lists the kinds of outbox rows that carry an authentication code (a MAC by a key of the keyring), and
-//! the bytes over which each code is computed.
+//! Defines the kinds of work that carry an authentication code (a MAC by a key of the keyring), and the bytes over
+//! which each code is computed. The kinds are messages of the outbox, messages of queues, and three steps of a move.
 
 use crate::{
     address::{RowAt, TableName},

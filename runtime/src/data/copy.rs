@@ -199,8 +199,9 @@ impl Copy {
         Self { is_verified, ..self }
     }
 
-    /// Deletes the rows of the target that the source does not have: those that were deleted in the source
-    /// after an earlier copy, and those that the target had before.
+    /// Deletes the rows in the target's copied tables that the source does not have: rows that were deleted in the
+    /// source after an earlier copy, and rows that the target had before. Keeps outbox rows, and rows that another
+    /// writer changes during the copy.
     pub fn delete_extra(self) -> Self {
         Self { deletes_extra: true, ..self }
     }

@@ -320,7 +320,7 @@ impl DynamicEntity {
     /// # Errors
     ///
     /// Fails with `is_invalid` for a property that belongs to the library, unless the entity was read with the same
-    /// value. Otherwise fails as [`to_row`](Self::to_row) does.
+    /// value or [allows such names](Self::allow_framework_names). Otherwise fails as [`to_row`](Self::to_row) does.
     pub(crate) fn row_to_replace(&self) -> Result<Row> {
         let is_refused = |name: &str, value: &Value| {
             is_framework_property(name) && self.read.get(name) != Some(value)
@@ -338,8 +338,9 @@ impl DynamicEntity {
     ///
     /// # Errors
     ///
-    /// Fails with `is_invalid` for a RowKey that belongs to the library, unless the entity was read from such a row.
-    /// Otherwise fails as [`row_to_replace`](Self::row_to_replace) does.
+    /// Fails with `is_invalid` for a RowKey that belongs to the library, unless the entity was read from such a row or
+    /// [allows such names](Self::allow_framework_names). Otherwise fails as [`row_to_replace`](Self::row_to_replace)
+    /// does.
     pub(crate) fn row_to_insert(&self) -> Result<Row> {
         // The RowKey is only checked here: replacements and merges concern rows that are already stored.
         let is_permitted = self.allows_framework_names || self.was_framework_row;

@@ -13,13 +13,13 @@ pub(crate) struct Needs(u16);
 impl Needs {
     /// One row, read and decoded as it is stored.
     pub(crate) const NONE: Self = Self(0);
-    /// Keys of the type's rows contain blind tokens, in some version.
+    /// Keys of the type's rows contain blind tokens, in the current version of the type or in an older one.
     pub(crate) const TOKENS: Self = Self(1);
     /// Properties are stored encrypted, or a seal covers the row.
     pub(crate) const OPENING: Self = Self(1 << 1);
     /// The primary of an entity is stored as several rows.
     pub(crate) const PARTS: Self = Self(1 << 2);
-    /// Entities can expire, in some version.
+    /// Entities can expire, in the current version of the type or in an older one.
     pub(crate) const EXPIRY: Self = Self(1 << 3);
     /// The stored primary is read before a write. A verb that writes without a read removes this need.
     pub(crate) const CURRENT: Self = Self(1 << 4);

@@ -374,7 +374,7 @@ impl Schema {
 
     /// Returns whether both schemas are of one struct. Does not compare addresses, because a schema is a constant
     /// that the compiler may place in memory several times.
-    pub(crate) fn is_same_type(&self, other: &Self) -> bool {
+    pub(crate) fn is_of_same_struct(&self, other: &Self) -> bool {
         (self.type_id)() == (other.type_id)()
     }
 

@@ -80,8 +80,10 @@ fn read_causes(
 
 /// Returns how a key changed: the fields that it lost, or else the templates.
 fn key_cause(key: &str, old: &KeyTemplateShape, new: &KeyTemplateShape) -> Vec<String> {
-    let has = |template: &KeyTemplateShape, name: &str| template.parts().any(|(of, _)| of == name);
-    let lost = old.parts().map(|(name, _)| name).filter(|name| !has(new, name));
+    let has = |template: &KeyTemplateShape, name: &str| {
+        template.template_parts().any(|(of, _)| of == name)
+    };
+    let lost = old.template_parts().map(|(name, _)| name).filter(|name| !has(new, name));
     let lost: Vec<String> =
         lost.map(|name| format!("`{name}` is no longer part of the {key}")).collect();
     if !lost.is_empty() || old.template == new.template {

@@ -70,10 +70,12 @@ impl OldAndNewEntity<'_> {
     /// Returns the type changes that make two templates write different keys, as text to append to the
     /// templates. Empty if there are none.
     pub(super) fn key_type_changes(self, old: &KeyTemplateShape, new: &KeyTemplateShape) -> String {
-        let changed = old.parts().zip(new.parts()).filter_map(|((was, form), (is, _))| {
-            let (old, new) = (self.old.type_of_key_part(was)?, self.new.type_of_key_part(is)?);
-            writes_other_key(form, old, new).then(|| format!(", `{was}` was {old} and is {new}"))
-        });
+        let changed =
+            old.template_parts().zip(new.template_parts()).filter_map(|((was, form), (is, _))| {
+                let (old, new) = (self.old.type_of_key_part(was)?, self.new.type_of_key_part(is)?);
+                writes_other_key(form, old, new)
+                    .then(|| format!(", `{was}` was {old} and is {new}"))
+            });
         changed.collect()
     }
 
@@ -90,7 +92,7 @@ impl OldAndNewEntity<'_> {
         let holds = |entity: &EntityShape| {
             primary_layout(entity).is_some_and(|rows| {
                 let keys = [&rows.partition, &rows.row];
-                keys.into_iter().any(|key| key.parts().any(|(field, _)| field == name))
+                keys.into_iter().any(|key| key.template_parts().any(|(field, _)| field == name))
             })
         };
         holds(self.old) && !holds(self.new)

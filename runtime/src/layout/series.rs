@@ -16,7 +16,7 @@ pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut En
         }
     }
     for was in &old.series {
-        match new.find_series(was) {
+        match new.find_series_counterpart(was) {
             Some(is) => compare_series(versions, was, is, changes),
             None => changes.push(
                 RequiredWork::Version,
@@ -33,7 +33,7 @@ pub(super) fn compare_all_series(versions: OldAndNewEntity<'_>, changes: &mut En
         }
     }
     for is in &new.series {
-        if old.find_series(is).is_none() {
+        if old.find_series_counterpart(is).is_none() {
             report_added_series(old, is, changes);
         }
     }

@@ -216,7 +216,7 @@ impl EntityShape {
     pub(super) fn has_property_or_key_field(&self, name: &str) -> bool {
         let parts = self.rows.iter().flat_map(|rows| [&rows.partition, &rows.row]);
         self.has_property(name)
-            || parts.into_iter().any(|key| key.parts().any(|(field, _)| field == name))
+            || parts.into_iter().any(|key| key.template_parts().any(|(field, _)| field == name))
     }
 }
 
@@ -258,7 +258,7 @@ impl KeyTemplateShape {
     }
 
     /// Returns the field and the form of each of the template's parts, in order.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(super) fn template_parts(&self) -> impl Iterator<Item = (&str, &str)> {
         split_template(&self.template).filter_map(|piece| match piece {
             TemplatePiece::Part { field, form } => Some((field, form)),
             TemplatePiece::Literal(_) => None,
@@ -297,7 +297,7 @@ impl EntityShape {
 
     /// Finds the field that another layout describes as `earlier`: the series or split field of that name, or
     /// otherwise one of the same kind whose first property has the same name.
-    pub(super) fn find_series(&self, earlier: &SeriesShape) -> Option<&SeriesShape> {
+    pub(super) fn find_series_counterpart(&self, earlier: &SeriesShape) -> Option<&SeriesShape> {
         let named = self.series.iter().find(|series| series.field == earlier.field);
         named.or_else(|| {
             self.series.iter().find(|series| {

@@ -102,7 +102,7 @@ fn compare_field(versions: OldAndNewEntity<'_>, prefix: &str, changes: &mut Enti
             || properties.chain(series).any(|property| property.encryption.is_some())
             || entity.blobs.iter().any(BlobFieldShape::is_encrypted)
             // Tokens name the table too.
-            || keys.flat_map(KeyTemplateShape::parts).any(|(_, form)| form == "hmac")
+            || keys.flat_map(KeyTemplateShape::template_parts).any(|(_, form)| form == "hmac")
     };
     if is_encrypted(old) {
         changes.push(

@@ -261,7 +261,7 @@ impl<E: TableEntity> Table<E> {
         }
         let own: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
         // Read after the floor was raised, to find all work that was recorded before.
-        let open = if client.outbox().guards.guard_holds(Guard::OpenWorkKept) {
+        let open = if client.outbox().guards.is_guard_enabled(Guard::OpenWorkKept) {
             tables_with_open_work(client, &own).await?
         } else {
             BTreeSet::new()

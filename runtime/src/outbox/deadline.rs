@@ -65,7 +65,7 @@ impl WriteDeadline {
         let home = StoredAs::Entity(kinds.schema, kinds.copy);
         let placed = OperationToSeal::new(operation, home);
         let request = store.seal_and_write(table, vec![placed], self.batch_deadline());
-        self.run_before_deadline(request)
+        self.send_if_before_deadline(request)
             .await
             .and_then(Written::of_single_operation)
             .map_err(|error| error.in_table(table))
@@ -79,12 +79,14 @@ impl WriteDeadline {
         operation: Operation,
     ) -> Result<Written> {
         let batch = Batch::single(table, operation)?.with_deadline(self.batch_deadline().cloned());
-        self.run_before_deadline(store.apply(&batch)).await.and_then(Written::of_single_operation)
+        self.send_if_before_deadline(store.apply(&batch))
+            .await
+            .and_then(Written::of_single_operation)
     }
 
     /// Sends a request to another partition. Fails with `is_contended` after the deadline, and with `is_ambiguous` if
     /// the request takes longer than the request timeout.
-    pub(crate) async fn run_before_deadline<T>(
+    pub(crate) async fn send_if_before_deadline<T>(
         &self,
         request: impl Future<Output = Result<T>>,
     ) -> Result<T> {

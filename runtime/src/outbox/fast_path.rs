@@ -203,7 +203,7 @@ impl FastPath {
     /// Writes the lists and copies after the commit, then deletes the dirty rows that need no second look. If any work
     /// is left to a worker, fails with the last failure.
     pub(crate) async fn write_after_commit(mut self, outbox: Arc<Outbox>) -> Result<()> {
-        if !outbox.guards.guard_holds(Guard::DestinationFirst) {
+        if !outbox.guards.is_guard_enabled(Guard::DestinationFirst) {
             self.read_rows_again(&outbox).await?;
         }
         let (settled, failure) = self.finish_lists(&outbox).await;
@@ -297,7 +297,7 @@ impl FastPath {
             &entity.dirty.primary,
         );
         for name in entity.dirty.old_blobs.iter().filter_map(|old| old.owned_blob_name(owner)) {
-            self.deadline.run_before_deadline(delete_blob(outbox, name)).await?;
+            self.deadline.send_if_before_deadline(delete_blob(outbox, name)).await?;
         }
         // An existing dirty row contains work of other writers, so a worker deletes it.
         let Some(dirty_etag) = &entity.dirty_etag else { return Ok(()) };
@@ -333,7 +333,7 @@ impl FastPath {
         // The transaction that owns the claim may still arrive, and needs its reservation.
         let is_claimed_by_other = claim.is_some() && claim != self.claim.as_deref();
         // Overwriting it would give the key away before that transaction is decided.
-        if is_claimed_by_other && outbox.guards.guard_holds(Guard::ClaimLeft) {
+        if is_claimed_by_other && outbox.guards.is_guard_enabled(Guard::ClaimLeft) {
             return Err(left_to_worker_error());
         }
         // Without an ETag, the row would be written unconditionally.

@@ -45,7 +45,7 @@ impl KnownTypes {
     pub(crate) fn add_type(&self, schema: &'static Schema) {
         // Most calls add a known type and only need a read lock.
         let is_known =
-            |types: &[&'static Schema]| types.iter().any(|known| known.is_same_type(schema));
+            |types: &[&'static Schema]| types.iter().any(|known| known.is_of_same_struct(schema));
         if is_known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
@@ -120,7 +120,7 @@ fn is_own_address<'a>(
         // Otherwise, a forged dirty row could make a worker write into any table.
         home.sibling(&table_given_primary_table(declared, home.as_str()))
             == address.as_row_at().table
-            || !guards.guard_holds(Guard::OwnTable)
+            || !guards.is_guard_enabled(Guard::OwnTable)
     }
 }
 

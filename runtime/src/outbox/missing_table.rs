@@ -33,7 +33,7 @@ pub(crate) async fn create_table_of_period(
     let Some(dated) = schema.dated.as_ref() else { return Ok(false) };
     let name = outbox.store.names().name(table);
     let Some(period) = dated.period_of(name) else { return Ok(false) };
-    let reads_floor = outbox.guards.guard_holds(Guard::FloorRead);
+    let reads_floor = outbox.guards.is_guard_enabled(Guard::FloorRead);
     create_dated_table(&outbox.store, schema, dated, period, (table, reads_floor)).await?;
     // A table that another writer created in the meantime is fine.
     Ok(true)

@@ -167,7 +167,7 @@ impl MoveJob<'_> {
         let MoveMessage { to_table, to_partition, .. } = self.message;
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = self.outbox.store.names().row_at(to_table, to_partition, &receipt_row_key);
-        if !self.outbox.guards.guard_holds(Guard::Tombstone) {
+        if !self.outbox.guards.is_guard_enabled(Guard::Tombstone) {
             // Without the tombstone, a slow carrier could insert the entity after this read.
             return Ok(self.outbox.store.row_if_table_exists(receipt).await?.is_none());
         }
@@ -273,7 +273,7 @@ impl MoveJob<'_> {
             }
             opened => opened?,
         };
-        if self.outbox.guards.guard_holds(guard) {
+        if self.outbox.guards.is_guard_enabled(guard) {
             let held = secret_values_after_read(self.schema, &stored.row, &source)?;
             if let Err(fault) = self.verify_source(&held).await {
                 return Ok(MoveSource::Fault(fault));
@@ -334,7 +334,7 @@ impl MoveJob<'_> {
     /// signed with the keys.
     async fn verify_arrival(&self, receipt: &Row) -> Result<()> {
         let codes = &self.outbox.codes;
-        if !self.outbox.guards.guard_holds(Guard::ArrivalVerified) {
+        if !self.outbox.guards.is_guard_enabled(Guard::ArrivalVerified) {
             return Ok(());
         }
         if is_tombstone(receipt)? || !self.message_identity().owns_receipt(receipt)? {
@@ -396,7 +396,7 @@ impl MoveJob<'_> {
         let changes = [Change::from_effect(effect)];
         let last_moment = deadline.batch_deadline();
         let committed = commit_with_rows(self.outbox, table, &changes, extra_rows, last_moment);
-        deadline.run_before_deadline(committed).await.map(drop)
+        deadline.send_if_before_deadline(committed).await.map(drop)
     }
 
     /// Inserts the entity at the target in one transaction with a receipt. If the entity has already arrived,

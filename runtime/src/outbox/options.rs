@@ -79,8 +79,9 @@ impl OutboxOptions {
     /// The default of [`attempts`](Self::attempts): 16.
     pub const ATTEMPTS: u32 = backoff::ATTEMPTS;
 
-    /// Sets how long after the read or commit of an entity its remote copies may still be written. The default is 5
-    /// minutes. Clients give up later writes and leave them to a worker.
+    /// Sets how long a client may write the remote copies of an entity, counted from just before it commits or reads
+    /// the entity's primary. The default is 5 minutes. The client does not send a write that could end later, but
+    /// leaves it to a worker.
     ///
     /// Must be longer than the request timeout plus 30 s, the time for which the service may continue with a request.
     /// Otherwise no client can be built with these options.
@@ -89,7 +90,8 @@ impl OutboxOptions {
         Self { write_deadline, ..self }
     }
 
-    /// Sets how long one request to another partition may take. The default is 60 s. It counts towards the write deadline.
+    /// Sets how long one request to another partition may take. The default is 60 s. It counts towards the write
+    /// deadline.
     #[must_use]
     pub fn request_timeout(self, request_timeout: Duration) -> Self {
         Self { request_timeout, ..self }

@@ -172,7 +172,7 @@ impl<'n> OutboxPlan<'n> {
         let mut partition_key = None;
         for (position, dirty) in self.fast_path.dirty_rows_to_write().enumerate() {
             let may_exist = self.existing_dirty_rows.contains(&position)
-                || !outbox.guards.guard_holds(Guard::DirtyInserted);
+                || !outbox.guards.is_guard_enabled(Guard::DirtyInserted);
             // Insert if possible: a new dirty row only contains this transaction's work, so the fast path may
             // delete it.
             transaction.push_framework_row(

@@ -26,7 +26,8 @@ const FENCES_AT_ONCE: usize = 32;
 /// A registration in progress: its table, its fence, and the slot for the result.
 type PendingRegistration = (String, Fence, Arc<FlightSlot<Registration>>);
 
-/// Returns the fence of the client's registration for a partition. Registers the partition first if necessary.
+/// Returns the client's fence for a partition: the row that registers the client there, and that each transaction with
+/// open work also writes. Inserts the fence and its directory marker first if the client is not registered.
 pub(crate) async fn ensure_registered_fence(
     outbox: &Outbox,
     table: &str,
@@ -122,7 +123,7 @@ async fn register_partition(
     partition_key: &str,
     slot: &FlightSlot<Registration>,
 ) -> Result<Fence> {
-    if !outbox.guards.guard_holds(Guard::FenceFirst) {
+    if !outbox.guards.is_guard_enabled(Guard::FenceFirst) {
         let fence = new_fence(outbox, table, partition_key);
         insert_marker(outbox, table, &fence).await?;
         outbox.store.apply(&Batch::single(table, fence.insert_operation()?)?).await?;
@@ -173,7 +174,7 @@ async fn insert_markers(outbox: &Outbox, fences: &[PendingRegistration]) -> Resu
 }
 
 fn new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Fence {
-    if outbox.guards.guard_holds(Guard::FenceOfItsOwn) {
+    if outbox.guards.is_guard_enabled(Guard::FenceOfItsOwn) {
         Fence::new(table, partition_key, outbox.store.random.random_id(), outbox.clock.now())
     } else {
         // The single fence that all processes of a simulation share.
@@ -189,7 +190,7 @@ async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> 
         match outbox.store.apply(&Batch::single(table, fence.insert_operation()?)?).await {
             Ok(_) => return Ok(fence),
             Err(error)
-                if error.is_conflict() && !outbox.guards.guard_holds(Guard::FenceOfItsOwn) =>
+                if error.is_conflict() && !outbox.guards.is_guard_enabled(Guard::FenceOfItsOwn) =>
             {
                 return Ok(fence);
             }

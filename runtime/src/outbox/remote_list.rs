@@ -48,7 +48,8 @@ pub(crate) async fn write_lists(
     memberships: &[&ListMembership],
     rewrite_unchanged: bool,
 ) -> ListWriteResults {
-    let rewrite_unchanged = rewrite_unchanged && outbox.guards.guard_holds(Guard::EntryWritten);
+    let rewrite_unchanged =
+        rewrite_unchanged && outbox.guards.is_guard_enabled(Guard::EntryWritten);
     let mut deltas: BTreeMap<ListAddress, ListDelta> = BTreeMap::new();
     for membership in memberships {
         let delta = deltas.entry(membership.address.assume_list_address()).or_default();
@@ -90,7 +91,7 @@ pub(crate) fn is_membership_settled(
             Guard::EntrySecondLook
         }
     };
-    !outbox.guards.guard_holds(unsettled_by)
+    !outbox.guards.is_guard_enabled(unsettled_by)
 }
 
 impl FoundList {
@@ -141,7 +142,10 @@ async fn write_rows(
             .push(outbox.guards.keep_remote_condition_if_guarded(operation)?)
             .map_err(explain_too_large)?;
     }
-    deadline.run_before_deadline(outbox.store.apply(&batch)).await.map_err(explain_too_large)?;
+    deadline
+        .send_if_before_deadline(outbox.store.apply(&batch))
+        .await
+        .map_err(explain_too_large)?;
     Ok(if is_deleted { ListAfterWrite::Deleted } else { ListAfterWrite::Rows })
 }
 
@@ -159,12 +163,12 @@ async fn write_blob(
     let write_id = outbox.store.random.random_id();
     let text = list_text_after(at, ids, delta, write_id)?;
     // The blob's version is the condition of its write, like the ETag of a row.
-    let seen = if outbox.guards.guard_holds(Guard::DestinationVersion) {
+    let seen = if outbox.guards.is_guard_enabled(Guard::DestinationVersion) {
         list.map(|list| list.version.clone())
     } else {
         read_list_blob_version(&outbox.store, at).await?
     };
-    deadline.run_before_deadline(write_list_blob(&outbox.store, at, text, seen)).await?;
+    deadline.send_if_before_deadline(write_list_blob(&outbox.store, at, text, seen)).await?;
     Ok(ListAfterWrite::Blob)
 }
 

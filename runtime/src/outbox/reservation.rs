@@ -62,7 +62,7 @@ async fn resolve_reservation_once(
     }
     // A claim row may be forged. It must not resolve the reservation of another primary, even if that contains
     // this claim's id. The other primary's claim resolves it.
-    if outbox.guards.guard_holds(Guard::OwnReservation)
+    if outbox.guards.is_guard_enabled(Guard::OwnReservation)
         && compare_owner_in_copy(&found, kinds, owner)? == CopyOwnership::Another
     {
         return Ok(Attempt::Done(()));

@@ -37,7 +37,7 @@ struct Groups {
 
 impl BulkWork {
     /// Creates the bulk load of entities that cost `insert` each.
-    pub(super) fn of_insert(schema: &Schema, insert: CostModel) -> Self {
+    pub(super) fn from_insert_cost(schema: &Schema, insert: CostModel) -> Self {
         Self {
             insert,
             is_in_turn: schema.families.iter().any(|family| family.is_list() && !family.is_remote),

@@ -151,7 +151,7 @@ pub(super) enum PartitionShape {
 /// The requests of one call, and the rows in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Requests {
-    /// Point reads before the answer.
+    /// Point reads that the call waits for before it returns.
     pub(super) reads: u64,
     /// Pages of queries.
     pub(super) scans: u64,
@@ -250,7 +250,7 @@ impl Question {
     pub(super) fn of_bulk_load(schema: &'static Schema) -> Self {
         let (function, verb) = ("insert_all", WriteVerb::Insert);
         let insert = Self::of_write(EntityWrite { function, schema, verb });
-        let work = Work::Bulk(BulkWork::of_insert(schema, write_cost(schema, verb)));
+        let work = Work::Bulk(BulkWork::from_insert_cost(schema, write_cost(schema, verb)));
         Self { verb: "bulk insert_all", work, write: None, ..insert }
     }
 
@@ -403,7 +403,7 @@ impl QueryWork {
         if self.reads_each {
             return self.requests_of_list(items);
         }
-        let pages = self.pages(items, tables);
+        let pages = self.predict_pages(items, tables);
         Requests {
             scans: pages.lists.saturating_add(pages.first).saturating_add(pages.later),
             rows: pages.rows,
@@ -414,7 +414,7 @@ impl QueryWork {
 
     /// Returns the pages of a query that finds `found` entities. They, and the missing tables, are spread evenly over a
     /// window of dated tables.
-    pub(super) fn pages(&self, found: u64, tables: Option<u64>) -> Pages {
+    pub(super) fn predict_pages(&self, found: u64, tables: Option<u64>) -> Pages {
         let items = self.take.map_or(found, |take| found.min(take));
         // A window above 32 tables reads those that exist, a smaller one asks for each.
         let default = if self.lists_tables { 1 } else { self.tables };

@@ -12,10 +12,12 @@ const ASSUMED_LENGTH: u64 = 32;
 /// The assumed length of PartitionKey and RowKey together, in UTF-16 units.
 const ASSUMED_KEY_UNITS: u64 = 40;
 
-/// Returns the bytes that the service stores for a row of the family, if each text has 32 characters.
+/// Estimates the bytes that the service stores for a row of the family. Assumes 32 characters in each text, 32 bytes in
+/// each binary value, and 40 characters in both keys together. Assumes one entity in a list row.
 ///
-/// Source: "How the size of an entity is calculated in Windows Azure table storage": 4 bytes, two for
-/// each unit of the keys, and for each property 8, two for each unit of its name, and its value.
+/// The service counts 4 bytes for the row and 8 bytes for each property, and adds the keys, names and values. Keys,
+/// names and texts take 2 bytes for each UTF-16 unit. Texts and binary values take 4 bytes more. Source: "How the size
+/// of an entity is calculated in Windows Azure table storage".
 pub(super) fn estimate_row_bytes(schema: &Schema, family: &RowFamily) -> u64 {
     let head = 4 + 2 * ASSUMED_KEY_UNITS;
     if family.is_list() {

@@ -98,7 +98,7 @@ impl Question {
     }
 
     fn steps_of_pages(&self, query: &QueryWork, items: u64, tables: Option<u64>) -> Vec<Step> {
-        let pages = query.pages(items, tables);
+        let pages = query.predict_pages(items, tables);
         let scan = |requests, rows| {
             Step::new(RequestKind::Page, requests, rows).of(&self.partition).spread(pages.spread)
         };

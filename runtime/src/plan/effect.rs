@@ -26,7 +26,8 @@ pub(crate) struct Effect {
     /// Whether `old` was derived key by key because the stored primary does not decode. Before the effect is written,
     /// copies that belong to another entity must be removed from `old`.
     pub(crate) is_old_unconfirmed: bool,
-    /// The rows that the entity will have. `None` if it is deleted or only its primary changes.
+    /// The primary, copies and list entries of the entity after the verb. `None` if the entity is deleted. Also `None`
+    /// if the effect was planned for the primary alone, because no copy or list entry changes.
     pub(crate) new: Option<EntityRows>,
     /// The whole primary after the verb. `None` if the verb does not know all of it.
     pub(crate) row: Option<Row>,

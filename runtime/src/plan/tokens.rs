@@ -104,7 +104,7 @@ impl TokenMaker {
     }
 
     /// Creates a token maker with one blind token key for all partitions.
-    pub(crate) fn with_blind_token_key(key: Arc<BlindTokenKey>) -> Self {
+    pub(crate) fn with_single_key(key: Arc<BlindTokenKey>) -> Self {
         Self { keys: TokenKeys::One(key) }
     }
 

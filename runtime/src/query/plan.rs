@@ -15,7 +15,8 @@ use super::columns::{columns_of_row, may_be_reserved};
 /// runs a plan.
 #[derive(Debug)]
 pub(crate) struct ReadPlan {
-    /// The path, with the blind tokens of its keys.
+    /// The path. In the plan of a query, its keys contain blind tokens, unless the keys for these are permanently
+    /// deleted. The plan of a point read contains placeholders until [`read_point`](Self::read_point) replaces them.
     pub(crate) access: UntypedPath,
     /// The types whose declarations are used to decrypt the rows.
     pub(crate) kinds: ReadAs,

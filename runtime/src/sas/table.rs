@@ -326,7 +326,8 @@ impl TableSas {
         Ok(())
     }
 
-    /// Copies the description with other times, for a cache.
+    /// Returns a copy of this description with other start and expiry times. `SasCache` sets the times of its
+    /// signatures itself and signs such a copy.
     pub(super) fn with_times(&self, starts: OffsetDateTime, expires: OffsetDateTime) -> Self {
         self.clone().starts(starts).expires(expires)
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The pages of one table's rows that match a filter, in reading order.
-pub(crate) struct ScanPages<'s> {
+pub(crate) struct StoredRowPages<'s> {
     store: &'s Store,
     table: &'s str,
     filter: Filter,
@@ -20,13 +20,13 @@ pub(crate) struct ScanPages<'s> {
 
 impl Store {
     /// Returns the pages of `table`'s rows that match `filter`. Reads nothing yet.
-    pub(crate) fn pages<'s>(&'s self, table: &'s str, filter: Filter) -> ScanPages<'s> {
+    pub(crate) fn pages<'s>(&'s self, table: &'s str, filter: Filter) -> StoredRowPages<'s> {
         let pages = PageLoop::from_start();
-        ScanPages { store: self, table, filter, columns: None, may_lack_table: false, pages }
+        StoredRowPages { store: self, table, filter, columns: None, may_lack_table: false, pages }
     }
 }
 
-impl ScanPages<'_> {
+impl StoredRowPages<'_> {
     /// Limits the read to these properties.
     pub(crate) fn with_columns(self, columns: Vec<String>) -> Self {
         Self { columns: Some(columns), ..self }

@@ -258,7 +258,8 @@ impl Store {
         self.join_decrypted_parts(schema, table, keys, &rows)
     }
 
-    /// Joins the decrypted parts of a snapshot. Returns `None` if there are none.
+    /// Joins the decrypted parts of a snapshot. Returns `None` if there are none. If a row with a part's key has
+    /// another type, returns that row unchanged.
     ///
     /// # Errors
     ///
@@ -285,7 +286,8 @@ impl Store {
     }
 }
 
-/// Joins the parts of a snapshot, decrypted or in stored form. Returns `None` if there are none.
+/// Joins the parts of a snapshot, decrypted or in stored form. Returns `None` if there are none. If a row with a
+/// part's key has another type, returns that row unchanged.
 ///
 /// # Errors
 ///

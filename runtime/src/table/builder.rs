@@ -348,7 +348,7 @@ impl ClientBuilder {
     #[cfg(feature = "conformance")]
     #[must_use]
     pub fn without_guard(mut self, guard: Guard) -> Self {
-        self.guards = ActiveGuards::all_except(guard);
+        self.guards = ActiveGuards::with_guard_disabled(guard);
         self
     }
 

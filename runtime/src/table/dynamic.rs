@@ -301,7 +301,9 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// Fails with `is_precondition_failed` if the row changed since it was read.
+    /// Fails with `is_precondition_failed` if the row changed since it was read, and with `is_not_found` if it was
+    /// deleted. Fails with `is_invalid` if a property name is reserved for the library (see
+    /// [`DynamicEntity::allow_framework_names`]).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));

@@ -92,7 +92,7 @@ impl<E: TableEntity> Table<E> {
         if let (Some(dated), Some(period_of_table)) =
             (&E::SCHEMA.dated, target_table.period_of_table())
         {
-            let reads_floor = self.client.outbox().guards.guard_holds(Guard::FloorRead);
+            let reads_floor = self.client.outbox().guards.is_guard_enabled(Guard::FloorRead);
             let target = (target_table.name.as_str(), reads_floor);
             // Before the entity is marked: a table below the floor refuses the move while nothing has changed.
             create_dated_table(self.client.store(), E::SCHEMA, dated, period_of_table, target)

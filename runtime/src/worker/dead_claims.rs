@@ -76,7 +76,7 @@ impl Worker {
             }
             // The mark starts another wait: the writer may have sent reservations just before it.
             wait = outbox.options.write_deadline;
-            if outbox.guards.guard_holds(Guard::ClaimKilled) {
+            if outbox.guards.is_guard_enabled(Guard::ClaimKilled) {
                 // From here on the writer's transaction fails, because it deletes the claim under its
                 // previous ETag.
                 let seen = Condition::for_etag(version);
@@ -91,7 +91,8 @@ impl Worker {
         }
         // A slow writer may reserve a key until one write deadline after the claim was marked dead. Keep the
         // claim until then, which lets a worker find that reservation.
-        let is_second_look = wait.is_zero() || !outbox.guards.guard_holds(Guard::ClaimSecondLook);
+        let is_second_look =
+            wait.is_zero() || !outbox.guards.is_guard_enabled(Guard::ClaimSecondLook);
         let place = table_and_keys_of(table, &row.row);
         let was_resolved = self.lock_memory().awaiting_second_look.get(&place) == Some(&version);
         // Resolving it again earlier would find nothing new.

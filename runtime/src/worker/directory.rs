@@ -9,7 +9,7 @@ use crate::{
     guard::Guard,
     limits::BATCH_OPERATIONS,
     plan::outbox::{DIRECTORY, DirectoryMarker, directory_markers_filter},
-    store::pages::ScanPages,
+    store::pages::StoredRowPages,
     table::Client,
 };
 
@@ -28,7 +28,7 @@ pub(super) struct DirectoryPage {
 /// The pages of the directory, in reading order.
 pub(super) struct DirectoryPages<'c> {
     client: &'c Client,
-    pages: ScanPages<'c>,
+    pages: StoredRowPages<'c>,
 }
 
 impl<'c> DirectoryPages<'c> {
@@ -48,7 +48,7 @@ impl<'c> DirectoryPages<'c> {
             // A marker with the wrong keys would let its writer remove another partition's marker from the
             // directory.
             let is_own = |marker: &DirectoryMarker| {
-                marker.has_expected_keys() || !guards.guard_holds(Guard::OwnMarker)
+                marker.has_expected_keys() || !guards.is_guard_enabled(Guard::OwnMarker)
             };
             let marker = row.as_ref().ok().and_then(|row| DirectoryMarker::from_row(row).ok());
             let Some(marker) = marker.filter(is_own) else {

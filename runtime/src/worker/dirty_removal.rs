@@ -66,7 +66,7 @@ impl Worker {
             Err(error) if error.is_not_found() => {
                 // Another actor deleted the row before this pass wrote. This pass may have written older
                 // content than that actor saw, so record the work again.
-                if finished.has_written && self.outbox().guards.guard_holds(Guard::PutBack) {
+                if finished.has_written && self.outbox().guards.is_guard_enabled(Guard::PutBack) {
                     self.record_outbox_row_again(table, finished.dirty.restore_operation()?)
                         .await?;
                     return Ok(false);

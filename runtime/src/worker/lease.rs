@@ -84,7 +84,7 @@ impl<'w> OutboxLease<'w> {
         let operation = write(end, self.etag.clone())?;
         let deadline = self.worker.outbox().start_deadline();
         match deadline
-            .run_before_deadline(self.worker.write_leased_message(self.table, operation))
+            .send_if_before_deadline(self.worker.write_leased_message(self.table, operation))
             .await
         {
             Ok(Some(Some(etag))) => self.etag = Some(etag),

@@ -77,7 +77,7 @@ impl Worker {
         let guards = self.outbox().guards;
         let (wanted, mut rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let mut held_back = Vec::new();
-        let (lists, passes) = if guards.guard_holds(Guard::DestinationFirst) {
+        let (lists, passes) = if guards.is_guard_enabled(Guard::DestinationFirst) {
             let lists = read_lists_until_bytes(self.store(), &wanted, BYTES_TOGETHER).await;
             // Take all rows whose lists were read, wherever they are: each list is then written once.
             let is_read = |(wanted, _): &RowWithLists| {

@@ -121,7 +121,7 @@ impl Worker {
         }
         visit.add_open_row(row.age);
         // Without a date the message counts as not leased, and the write under the ETag decides.
-        let has_lease = self.outbox().guards.guard_holds(Guard::Lease)
+        let has_lease = self.outbox().guards.is_guard_enabled(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
         let delay = date.and_then(|now| message.delay_left(now));
         let delay = delay.filter(|_| due == WorkSelectionByAge::PastGrace);
@@ -182,7 +182,7 @@ impl Worker {
         &self,
         read: &mut MessageState<'_>,
     ) -> Result<Option<MessageOutcome>> {
-        if !self.outbox().guards.guard_holds(Guard::VerifiedFirst) {
+        if !self.outbox().guards.is_guard_enabled(Guard::VerifiedFirst) {
             return Ok(None);
         }
         let signed = SignedMessage::for_outbox(self.store().names().name(read.table), read.message);
@@ -213,7 +213,7 @@ impl Worker {
             let at = self.store().names().row_at(table, partition_key, &row_key);
             let Some(receipt) = self.store().row_if_table_exists(at).await? else { continue };
             let is_own = message.owns_receipt(&receipt)?;
-            if !is_own && self.outbox().guards.guard_holds(Guard::OwnReceipt) {
+            if !is_own && self.outbox().guards.is_guard_enabled(Guard::OwnReceipt) {
                 continue;
             }
             let seen = Condition::for_etag(receipt.etag());

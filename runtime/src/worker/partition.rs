@@ -219,7 +219,7 @@ impl OutboxChunk {
         let key = row.row.row_key();
         // A row whose format cannot be read is unknown work.
         let is_known = has_known_format(&row.row).unwrap_or_default();
-        let is_checked = guards.guard_holds(Guard::OwnMarker);
+        let is_checked = guards.is_guard_enabled(Guard::OwnMarker);
         if key.starts_with(FENCE) && is_known {
             match Fence::from_row(&row.row) {
                 Ok(fence) if !is_checked || fence.names_own_marker(&self.table) => {

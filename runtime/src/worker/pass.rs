@@ -111,7 +111,7 @@ impl PassBeforeLists {
         // deadline has passed, a delayed writer could insert it again.
         let is_right = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Current);
         let is_all_written = outcomes.iter().copied().all(is_right);
-        if is_all_written || is_second_look || !guards.guard_holds(Guard::SecondLook) {
+        if is_all_written || is_second_look || !guards.is_guard_enabled(Guard::SecondLook) {
             PassOutcome::Finished(finished)
         } else {
             PassOutcome::AwaitsSecondLook(finished)
@@ -162,7 +162,7 @@ impl Worker {
         let primary = self.read_primary(owner, row);
         let read = guards.await_in_guarded_order(Guard::DestinationFirst, copies, primary).await?;
         let (mut copies, primary) = read;
-        if !guards.guard_holds(Guard::ClaimBetween) {
+        if !guards.is_guard_enabled(Guard::ClaimBetween) {
             // Only a simulation reads the claims this late, to show the damage.
             self.find_claimed(owner, &mut copies).await?;
         }
@@ -234,7 +234,7 @@ impl Worker {
         name: &str,
     ) -> Result<CopyOutcome> {
         if !primary.map(|primary| points_to(primary, name)).transpose()?.unwrap_or_default() {
-            deadline.run_before_deadline(delete_blob(self.outbox(), name)).await?;
+            deadline.send_if_before_deadline(delete_blob(self.outbox(), name)).await?;
             self.lock_memory().stats.written += 1;
         }
         // No writer can write a blob of this name again, so no second look is needed.
@@ -261,7 +261,7 @@ impl Worker {
         let kinds = wanted.as_ref().map_or(*kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
         let names = owner.table.names();
-        let needs_version = self.outbox().guards.guard_holds(Guard::CurrentByVersion);
+        let needs_version = self.outbox().guards.is_guard_enabled(Guard::CurrentByVersion);
         let step = plan_step_for_row(kinds, owner, found, wanted, |found, copy, version| {
             // Equal content may come from an older version, whose writer may still overwrite it. An equal version is
             // not enough either: another program may have changed the copy.
@@ -298,7 +298,7 @@ impl Worker {
     /// Records for each copy whether a claim reserves it.
     async fn find_claimed(&self, primary: RowAt<'_>, copies: &mut [ReadCopy<'_>]) -> Result<()> {
         let names = primary.table.names();
-        let leaves_claimed = self.outbox().guards.guard_holds(Guard::ClaimLeft);
+        let leaves_claimed = self.outbox().guards.is_guard_enabled(Guard::ClaimLeft);
         for copy in copies {
             copy.is_claimed = false;
             let Some((row, owner)) = &copy.found else { continue };
@@ -333,7 +333,7 @@ impl Worker {
         let (operation, outcome) = match step {
             CopyStep::Write(operation) => (operation, CopyOutcome::Written),
             CopyStep::Delete(operation) => (operation, CopyOutcome::Deleted),
-            CopyStep::Keep if !guards.guard_holds(Guard::CurrentByVersion) => {
+            CopyStep::Keep if !guards.is_guard_enabled(Guard::CurrentByVersion) => {
                 // Counted as written without a write. Only a simulation does this.
                 return Ok(CopyOutcome::Written);
             }

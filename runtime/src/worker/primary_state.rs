@@ -31,7 +31,7 @@ impl Worker {
         let mut by_type: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
         for schema in dirty.named.iter().filter_map(|named| named.schema()) {
             // Several addresses of one type need one derivation.
-            if by_type.iter().any(|(derived, _)| derived.is_same_type(schema)) {
+            if by_type.iter().any(|(derived, _)| derived.is_of_same_struct(schema)) {
                 continue;
             }
             let rows = match primary {
@@ -54,7 +54,7 @@ impl DerivedRows<'_> {
 
     fn of_type(&self, schema: &'static Schema) -> Option<&EntityRows> {
         let mut by_type = self.by_type.iter();
-        by_type.find(|(derived, _)| derived.is_same_type(schema))?.1.as_ref()
+        by_type.find(|(derived, _)| derived.is_of_same_struct(schema))?.1.as_ref()
     }
 
     /// Returns the copy that the primary derives for an address, with the copy's row family in the version that

@@ -1,7 +1,7 @@
 use entable::prelude::*;
 
 #[derive(TableEntity)]
-#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}", index(BySsn, partition_key = "ssn_{ssn:hmac}", row_key = "{id}", except(ssn)))]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}", index(BySsn, partition_key = "ssn_{ssn:hmac}", row_key = "{department}_{id}", except(ssn)))]
 struct Employee {
     department: String,
     id: u32,

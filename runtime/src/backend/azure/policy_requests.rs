@@ -69,8 +69,9 @@ impl Azure {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for more than five policies, a name over 64 characters or a time outside the years 1 to
-    /// 9999; also the errors of [`access_policies`](Self::access_policies).
+    /// Fails with `is_invalid` for more than five policies, for a name that occurs twice, contains a control character
+    /// or does not have 1 to 64 characters, for permissions other than letters of `raud` in this order, and for a time
+    /// outside the years 1 to 9999. Otherwise fails as [`access_policies`](Self::access_policies) does.
     pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         let account = &self.0;
         account.check_policies(table, policies)?;

@@ -50,7 +50,7 @@ impl LogFolder {
         Self { first: hour, span: FolderSpan::Hour }
     }
 
-    /// Returns the largest folder that begins with an hour and ends before `end`.
+    /// Returns the largest folder whose first hour is `first` and whose last hour is before `end`.
     fn largest_at(first: LogHour, end: LogHour) -> Self {
         let is_midnight = first.0 % HOURS_OF_DAY == 0;
         let is_first_day = OffsetDateTime::from(first.start_time()).day() == 1;

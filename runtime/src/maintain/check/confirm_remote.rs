@@ -156,7 +156,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     ) -> Result<Vec<Finding>> {
         let outbox = self.reader.table.client.outbox();
         let own = &self.reader.table.name;
-        if !outbox.guards.guard_holds(Guard::CheckTwice) {
+        if !outbox.guards.is_guard_enabled(Guard::CheckTwice) {
             return Ok(wrong
                 .into_iter()
                 .map(|(suspect, first)| finding_of_suspect(suspect, first, own))
@@ -224,7 +224,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
         (None, Some(primary)) => (None, times_in_list(table, &suspect.address, primary).await?),
         _ => (read_row(table, suspect.address.as_row_at()).await?, 0),
     };
-    let looks_for_work = table.client.outbox().guards.guard_holds(Guard::CheckOpenWork);
+    let looks_for_work = table.client.outbox().guards.is_guard_enabled(Guard::CheckOpenWork);
     // Read the claim before the primary: if the claim is gone, it was resolved, and the primary shows the
     // result.
     if looks_for_work && is_claimed(table, kinds, copy.as_ref()).await? {

@@ -63,7 +63,8 @@ impl ProgressMeter {
     }
 }
 
-/// The rows among which facts are compared.
+/// The rows in which a check compares [facts](super::fact): the copies and list entries that are stored with those that
+/// the primaries derive.
 #[derive(Debug, Clone)]
 pub(crate) enum CheckScope {
     /// The local facts of one partition of the entity's table.

@@ -47,7 +47,7 @@ pub(crate) fn join_parts(
         let version = version_of_part(schema, *part, row.get(discriminator)?);
         let Some(version) = version else { return Ok(JoinedRow::Foreign(row.clone())) };
         let written_by: &'static Schema = writer.get_or_insert(version);
-        if !version.is_same_type(written_by) {
+        if !version.is_of_same_struct(written_by) {
             return Ok(JoinedRow::Torn(*part));
         }
         rows.push((*part, row));
@@ -57,7 +57,7 @@ pub(crate) fn join_parts(
     };
     let is_found = |part: usize| rows.iter().any(|(found, _)| *found == part);
     // The caller chose the parts according to this version's layout.
-    let asked: Vec<usize> = if writer.is_same_type(schema) {
+    let asked: Vec<usize> = if writer.is_of_same_struct(schema) {
         parts.iter().map(|(part, _)| *part).collect()
     } else {
         (1..=writer.parts.len()).collect()

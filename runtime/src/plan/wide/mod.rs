@@ -1,7 +1,8 @@
 //! Splits a wide entity into its rows (the parts), and joins them again.
 //!
-//! Above the store, a wide entity is a single row with the keys of part 1, the properties of all parts, and an ETag
-//! made from the ETags of all parts. Only this folder knows the names and the layout of parts.
+//! Above the store, typed code handles a wide entity as a single row with the keys of part 1, the properties of all
+//! parts, and an ETag made from the ETags of all parts. Only this folder computes the RowKeys of stored parts and finds
+//! out which parts belong together. The derive and the report repeat the ending of the RowKeys, such as `_01`.
 
 mod layout;
 mod guards;

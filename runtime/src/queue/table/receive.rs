@@ -115,7 +115,7 @@ impl TableQueue {
             let page = self.scan_page(&filter, rows, from.as_ref()).await?;
             let mut has_message = false;
             for row in &page.rows {
-                let date = page.date.filter(|_| self.guards.guard_holds(Guard::HiddenByStore));
+                let date = page.date.filter(|_| self.guards.is_guard_enabled(Guard::HiddenByStore));
                 match row.as_ref().map_err(Error::clone).and_then(StoredMessageRow::parse) {
                     Ok(found) => {
                         has_message |= found.is_some();
@@ -177,7 +177,7 @@ impl TableQueue {
             batch.push(insert)?;
             taken.push((message, due));
         }
-        let written = if self.guards.guard_holds(Guard::MoveInOneTransaction) {
+        let written = if self.guards.is_guard_enabled(Guard::MoveInOneTransaction) {
             self.backend.apply(&batch).await
         } else {
             self.insert_then_delete(&batch).await

@@ -116,7 +116,7 @@ impl TableQueue {
                 _ if !error.is_answer_lost() => return Err(error),
                 _ => {}
             }
-            if !self.guards.guard_holds(Guard::ReadAfterLostAnswer) {
+            if !self.guards.is_guard_enabled(Guard::ReadAfterLostAnswer) {
                 return Ok(None);
             }
             let error = unknown_outcome(error);

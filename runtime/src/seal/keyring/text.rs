@@ -9,7 +9,8 @@
 //! index default  2 other    <64 hex digits>
 //! ```
 //!
-//! An error names the number of the line and never quotes it: a misplaced word may be a secret.
+//! An error contains the number of the line but not its text, because a misplaced word may be a secret. If a key
+//! contradicts its pin or an earlier line, the error also contains the key's scope, id or version.
 
 use std::{
     fmt::Write,
@@ -43,8 +44,9 @@ impl Keyring {
     ///
     /// # Errors
     ///
-    /// `is_invalid`, with the number of the wrong line and without its content;
-    /// [`SealFault::KeyIdMismatch`] for a key that does not have the fingerprint after `pin=`.
+    /// Fails with `is_invalid` and the number of the wrong line. The error does not quote the line, except the scope
+    /// and the version of a key that contradicts an earlier line. Fails with [`SealFault::KeyIdMismatch`] for a key
+    /// that does not have the fingerprint after `pin=`.
     pub fn parse(text: &str) -> Result<Self> {
         parse(text)?.build()
     }

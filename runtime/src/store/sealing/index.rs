@@ -71,7 +71,7 @@ impl<'v> PageTokenKeys<'v> {
                 self.blind_token_key_of_scope(&scope, Some(version)).await
             };
             match key.and_then(|key| {
-                TokenMaker::with_blind_token_key(key).check_tokens_in_keys(schema, family, row)
+                TokenMaker::with_single_key(key).check_tokens_in_keys(schema, family, row)
             }) {
                 Ok(()) => return Ok(()),
                 Err(error) => drop(refused.get_or_insert(error)),

@@ -94,7 +94,7 @@ impl RowSealer {
         }
         self.fetch_blind_token_key(&KeyScope::default_scope(), None)
             .await
-            .map(TokenMaker::with_blind_token_key)
+            .map(TokenMaker::with_single_key)
     }
 
     /// Returns the scope whose blind token key makes the blind tokens of a row.

@@ -332,7 +332,7 @@ pub(super) fn refuse_blob_without_key(
     Ok(())
 }
 
-/// Returns whether the row contains an encrypted value or a property of the library.
+/// Returns whether the row contains an encrypted value, or a blind token or seal that its type declares.
 fn needs_unsealing(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
