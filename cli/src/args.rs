@@ -169,7 +169,7 @@ pub(crate) enum Command {
     #[cfg(feature = "azure")]
     CheckService(CheckService),
     /// Serve a store to programs in other languages and other processes, as Azure Table storage does
-    #[cfg(feature = "azure")]
+    #[cfg(feature = "serve")]
     Serve(Serve),
     /// Print a completion script for a shell
     Completions {
@@ -428,7 +428,7 @@ pub(crate) struct PlanOptions {
     pub(crate) seed: u64,
 }
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "serve")]
 #[derive(Debug, Args)]
 #[command(
     after_help = "Clients sign with the well-known key of the emulator, unless ENTABLE_SERVE_KEY holds a key \

@@ -207,13 +207,13 @@ fn azure_options(names: &Variables) -> Result<entable::AzureOptions, Failure> {
 }
 
 /// Returns the value of a variable, or `None` if it is empty or not set.
-#[cfg(feature = "azure")]
+#[cfg(feature = "serve")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
 /// Returns the value of a variable, or the content of the file that another variable names.
-#[cfg(feature = "azure")]
+#[cfg(feature = "serve")]
 pub(crate) fn variable_or_file(name: &str, file: &str) -> Result<Option<String>, Failure> {
     match (variable(name), variable(file)) {
         (Some(text), _) => Ok(Some(text)),
@@ -222,7 +222,7 @@ pub(crate) fn variable_or_file(name: &str, file: &str) -> Result<Option<String>,
     }
 }
 
-#[cfg(feature = "azure")]
+#[cfg(feature = "serve")]
 pub(crate) fn read_file(path: &str) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|error| Failure::io(&format!("reading `{path}`"), &error))
 }

@@ -10,7 +10,7 @@ mod simulate;
 mod plan;
 #[cfg(feature = "azure")]
 mod check_service;
-#[cfg(feature = "azure")]
+#[cfg(feature = "serve")]
 mod serve;
 
 use clap::CommandFactory;
@@ -68,7 +68,7 @@ pub(crate) async fn run(arguments: Arguments, output: &Output) -> Result<(), Fai
         Command::Compact { store } => file::compact(output, &store).await,
         #[cfg(feature = "azure")]
         Command::CheckService(args) => check_service::check_service(output, args).await,
-        #[cfg(feature = "azure")]
+        #[cfg(feature = "serve")]
         Command::Serve(args) => serve::serve(output, args).await,
         Command::Completions { shell } => completions(output, shell),
         Command::Man { command } => manual(output, &command),
