@@ -229,6 +229,15 @@ pub mod row {
     pub(crate) use entable_core::__runtime::row::*;
     pub use entable_core::row::*;
 }
+/// Proves to workers that a program with the keys asked for their work.
+///
+/// Anyone who can write to a table can write rows that give workers work. A worker with keys therefore does only work
+/// whose code it has verified. `docs/envelope.md` specifies the codes byte by byte, and `docs/encryption.md` lists the
+/// attacks they withstand.
+pub mod authentic {
+    pub(crate) use entable_seal::__runtime::authentic::*;
+    pub use entable_seal::authentic::*;
+}
 
 // A module uses only modules listed above it.
 // Floor 0: nothing below.
@@ -237,10 +246,8 @@ mod private_file;
 mod server_clock;
 // Floor 2: the rules that simulations disable, and mistakes that they make.
 mod guard;
-// Floor 2 too: values under keys; only its key providers await.
+// Floor 2 too: values under keys, from the crate `entable-seal`.
 pub mod seal;
-// Floor 2 too: proof that work was asked for by somebody with the keys.
-pub mod authentic;
 // Floor 3: forms of the service's protocol, which know rows and no HTTP client.
 #[cfg(feature = "azure-wire")]
 mod wire;
@@ -287,15 +294,14 @@ pub mod __wire;
 pub mod prelude;
 
 // What a program needs first. The page of the crate links to these.
-#[doc(no_inline)]
-pub use crate::error::Error;
 pub use crate::{
     entity::{Partition, Path, Point, Range, Stored},
     query::Query,
-    seal::Keyring,
     table::{Bulk, Client, Table, Transaction},
     worker::Worker,
 };
+#[doc(no_inline)]
+pub use crate::{error::Error, seal::Keyring};
 pub use entable_macros::{
     EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,
 };

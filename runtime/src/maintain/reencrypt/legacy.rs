@@ -16,7 +16,10 @@ use crate::{
     filter::Filter,
     plan::StoredAs,
     row::{Row, RowBuilder},
-    seal::legacy::{LegacyKeys, METADATA_PROPERTY, decrypt_row, is_legacy},
+    seal::{
+        METADATA_PROPERTY,
+        legacy::{LegacyKeys, decrypt_row, is_legacy},
+    },
     store::sealing::plan::OperationToSeal,
     table::Table,
 };
