@@ -2,7 +2,7 @@
 //!
 //! A ratio is of two measurements of one run, taken in turns, so that it means the same on any
 //! machine; a rate is of this machine. `large` and `huge` beside a suite add its long parts, and
-//! `data=DIRECTORY` has `load` and `data` read the real year's `flights.csv` there.
+//! `data=DIRECTORY` has `load` and `data` read the real year's `flights.csv` there. `svg=FILE` has `peers` draw its figures.
 
 #![allow(
     clippy::print_stdout,
@@ -37,6 +37,7 @@ mod memory;
 mod models;
 mod moving;
 mod outbox;
+#[cfg(feature = "peers")]
 mod peers;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/records.rs"]
@@ -67,6 +68,10 @@ fn main() {
     if azure::is_child(&arguments) {
         return azure::child(&arguments);
     }
+    #[cfg(feature = "peers")]
+    if peers::is_child(&arguments) {
+        return peers::child(&arguments);
+    }
     #[cfg(feature = "serve")]
     if serve::is_child(&arguments) {
         return serve::child(&arguments);
@@ -79,6 +84,8 @@ fn main() {
     };
     let data = arguments.iter().find_map(|argument| argument.strip_prefix("data="));
     let gets = arguments.iter().find_map(|argument| argument.strip_prefix("gets="));
+    #[cfg(feature = "peers")]
+    let svg = arguments.iter().find_map(|argument| argument.strip_prefix("svg="));
     for suite in arguments.iter().filter(|argument| !argument.contains('=')) {
         match suite.as_str() {
             "embedded" => embedded::run(size),
@@ -88,7 +95,10 @@ fn main() {
             "models" => models::run(size),
             "blobs" => blobs::run(&embedded::runtime()),
             "outbox" => outbox::run(),
-            "peers" => peers::run(),
+            #[cfg(feature = "peers")]
+            "peers" => peers::run(size, svg.map(Path::new)),
+            #[cfg(not(feature = "peers"))]
+            "peers" => println!("the suite `peers` needs `--features peers`"),
             "resolve" => resolve::run(),
             "encrypt" => encrypt::run(),
             "load" => load::run(data.map(Path::new)),
