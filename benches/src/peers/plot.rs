@@ -12,9 +12,9 @@ const GROUPS: [(&str, &str); 9] = [
     ("durable insert", "Insert one entity, on disk"),
     ("durable insert, 64 tasks", "The same, 64 tasks at a time"),
     ("durable change of an index key", "Change an e-mail address, on disk"),
-    ("durable bulk load", "Load entities in bulk, on disk: each"),
+    ("durable bulk load, 8 at a time", "Load in bulk, on disk: each entity"),
     ("relaxed insert", "Insert one entity, on disk soon"),
-    ("relaxed bulk load, 8 at a time", "Load in bulk, on disk soon: each"),
+    ("relaxed bulk load, 8 at a time", "Load in bulk, on disk soon: each entity"),
 ];
 
 const TITLE: &str =
@@ -38,7 +38,7 @@ svg .theirs{fill:var(--theirs)}"#;
 pub(super) fn draw(outcomes: &[Outcome]) -> String {
     let mut body = String::new();
     text(&mut body, "b", 0.0, 18.0, "Shorter is faster");
-    text(&mut body, "s", 116.0, 18.0, "time of one operation");
+    text(&mut body, "s", 128.0, 18.0, "the time that one takes");
     let mut y = 46.0;
     for (load, title) in GROUPS {
         let group: Vec<_> = outcomes.iter().filter(|outcome| outcome.load == load).collect();

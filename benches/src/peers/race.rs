@@ -29,7 +29,7 @@ pub(super) const STARTS: [Start; 4] = [
 ];
 
 fn enter<P: Peer>(folder: &Path, promise: Promise, entities: u32) -> Box<dyn Racer> {
-    Box::new(Entrant::new(P::open(folder, promise), entities))
+    Box::new(Entrant::new(P::open(folder, promise), promise, entities))
 }
 
 /// Stores that take turns.
@@ -81,18 +81,19 @@ impl Field {
             }
         }
         let peers = self.racers.iter().map(|(peer, _)| *peer);
-        let of = |(peer, pieces)| Outcome::of(name, peer, load.operations(), pieces);
+        let of = |(peer, pieces)| Outcome::of(name, peer, pieces);
         peers.zip(pieces).map(of).collect()
     }
 }
 
 impl Outcome {
-    fn of(load: &str, peer: &'static str, operations: usize, pieces: Vec<Piece>) -> Self {
-        let mut totals: Vec<f64> =
-            pieces.iter().map(|piece| piece.total.as_nanos() as f64 / operations as f64).collect();
+    fn of(load: &str, peer: &'static str, pieces: Vec<Piece>) -> Self {
+        let per_operation = |piece: &Piece| piece.total.as_nanos() as f64 / piece.operations as f64;
+        let mut totals: Vec<f64> = pieces.iter().map(per_operation).collect();
         totals.sort_by(f64::total_cmp);
         let written: u64 = pieces.iter().map(|piece| piece.written).sum();
-        let written = written as f64 / (operations * pieces.len()) as f64;
+        let operations: usize = pieces.iter().map(|piece| piece.operations).sum();
+        let written = written as f64 / operations as f64;
         let mut each: Vec<u64> = pieces.into_iter().flat_map(|piece| piece.each).collect();
         each.sort_unstable();
         Self { load: load.to_owned(), peer, median: totals[totals.len() / 2], each, written }

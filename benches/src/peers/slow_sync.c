@@ -1,14 +1,22 @@
 /* Makes each sync of a file take longer, in every program that loads this first: LD_PRELOAD.
-   ENTABLE_SYNC_MICROSECONDS is the time that each takes in addition, less than a second. */
+   ENTABLE_SYNC_MICROSECONDS is the time that each takes in addition. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
+static long microseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000L + now.tv_nsec / 1000;
+}
+
 static int sync_slowly(const char *name, int file) {
-    const char *microseconds = getenv("ENTABLE_SYNC_MICROSECONDS");
-    struct timespec delay = {0, microseconds ? atol(microseconds) * 1000 : 0};
-    nanosleep(&delay, NULL);
+    const char *delay = getenv("ENTABLE_SYNC_MICROSECONDS");
+    long end = microseconds() + (delay ? atol(delay) : 0);
+    /* A sleep would last until the kernel's next tick, up to 4 ms later. */
+    while (microseconds() < end) sched_yield();
     int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
     return sync(file);
 }
