@@ -74,17 +74,18 @@ impl Load {
     }
 
     pub(super) fn transaction(number: usize) -> Sent {
-        let mut body = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n".to_owned();
+        // Azurite finds the parts by these beginnings of their boundaries.
+        let mut body = "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n".to_owned();
         for at in 0..TRANSACTION {
             body += &format!(
-                "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+                "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
                  POST http://127.0.0.1/devstoreaccount1/Staff HTTP/1.1\r\nContent-Type: application/json\r\n\
                  Accept: application/json;odata=minimalmetadata\r\nPrefer: return-no-content\r\nDataServiceVersion: 3.0;\r\n\r\n\
                  {{\"PartitionKey\":\"t{number:08}\",\"RowKey\":\"{at:03}\",{ENTITY}}}\r\n"
             );
         }
-        body += "--c--\r\n--b--\r\n";
-        let content_type = "multipart/mixed; boundary=b";
+        body += "--changeset_c--\r\n--batch_b--\r\n";
+        let content_type = "multipart/mixed; boundary=batch_b";
         Sent { method: "POST", target: "$batch".to_owned(), content_type, body }
     }
 
