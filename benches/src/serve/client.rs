@@ -75,7 +75,8 @@ impl Load {
 
     pub(super) fn transaction(number: usize) -> Sent {
         // Azurite finds the parts by these beginnings of their boundaries.
-        let mut body = "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n".to_owned();
+        let mut body =
+            "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n".to_owned();
         for at in 0..TRANSACTION {
             body += &format!(
                 "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
