@@ -13,7 +13,7 @@ use super::peer::{Employee, Peer, Promise, email};
 /// Tasks of the loads with many.
 pub(super) const TASKS: usize = 64;
 
-/// What a piece does again and again.
+/// Names the operation that a piece repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Load {
     /// Reads a random entity by its key, from this many tasks.
@@ -68,7 +68,7 @@ impl Load {
     }
 }
 
-/// What a piece took.
+/// Holds the times of a piece and the bytes that it wrote.
 pub(super) struct Piece {
     pub(super) operations: usize,
     pub(super) total: Duration,

@@ -1,4 +1,4 @@
-//! Prints the figures, and ours over theirs beside the goals.
+//! Prints the figures of every store, and the ratios of entable's times to the others' with their goals.
 
 use super::race::Outcome;
 use crate::figure::{figure, note};
@@ -22,7 +22,7 @@ const GOALS: [(&str, &str, &str); 15] = [
     ("relaxed bulk load, 8 at a time", "SQLite", "<= 0.8"),
 ];
 
-/// Prints the outcomes of one load, the first of which is ours.
+/// Prints the outcomes of one load. The first outcome is entable's.
 pub(super) fn print(outcomes: &[Outcome]) {
     outcomes.iter().for_each(print_times);
     let [ours, theirs @ ..] = outcomes else { return };
@@ -40,7 +40,7 @@ pub(super) fn print(outcomes: &[Outcome]) {
     }
 }
 
-/// Prints the outcomes of several loads, those of each load together.
+/// Prints the outcomes of several loads, grouped by load.
 pub(super) fn print_each(mut outcomes: Vec<Outcome>) {
     // The sort is stable: ours stays first.
     outcomes.sort_by(|one, other| one.load.cmp(&other.load));

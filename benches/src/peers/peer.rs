@@ -53,7 +53,7 @@ pub(super) fn email(id: u32) -> String {
     format!("person{id}@contoso.com")
 }
 
-/// What a store promises when it acknowledges a write.
+/// Says whether an acknowledged write is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Promise {
     /// The write is on disk.

@@ -72,7 +72,8 @@ staff! {
     Keyed
 }
 
-/// Prints the blocks of rows without an index, with a full copy and with a copy of keys alone, to those of SQLite.
+/// Prints how many times as many blocks as SQLite entable takes: without an index, with full copies, and with copies of
+/// keys alone.
 pub(super) fn compare_layouts(folder: &Path, entities: u32) {
     let at = |name: &str| {
         let folder = folder.join(name);

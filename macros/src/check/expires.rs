@@ -30,7 +30,7 @@ pub(super) fn check_expiry_field(entity: &Entity, errors: &mut Errors) {
         errors.add_at(expires.span, message);
     }
     for family in entity.families.iter().filter(|family| family.is_copy()) {
-        if !family.holds.get(expires.field).copied().unwrap_or_default() {
+        if !family.holds_field(expires.field) {
             let message = format!(
                 "copies of `{}` do not include `{}`, and without it a read cannot tell whether a copy has expired: include the field",
                 family.name, field.name

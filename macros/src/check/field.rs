@@ -6,14 +6,14 @@ use syn::{Type, TypeArray, spanned::Spanned};
 use super::conflict::has_conflict;
 use crate::{
     errors::Errors,
-    model::{Entity, Field, Storage, series},
+    model::{Entity, Field, RowFamily, Storage, series},
     names,
 };
 
 /// Reports an encrypted field that is in a key in plain text.
 fn report_encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
     let Some(span) = field.attr.encrypt.span() else { return };
-    let keys = entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
+    let keys = entity.families.iter().flat_map(RowFamily::keys);
     let keys = keys.filter(|key| key.is_sound);
     let mut plain = keys.filter(|key| key.parts().any(|part| part.field == at && !part.is_token()));
     if let Some(key) = plain.next() {

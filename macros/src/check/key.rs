@@ -87,7 +87,7 @@ pub(super) fn refuse_hot_partition(entity: &Entity, errors: &mut Errors) {
 pub(super) fn refuse_tokens_that_hide_nothing(entity: &Entity, errors: &mut Errors) {
     let keys = || entity.families.iter().flat_map(RowFamily::declared_keys);
     let keys = || keys().filter(|key| key.is_sound);
-    for (key, token) in keys().flat_map(|key| key.tokens().map(move |token| (key, token))) {
+    for (key, token) in keys().flat_map(KeyTemplate::tokens_with_key) {
         let Some(field) = entity.fields.get(token.field) else { continue };
         let plain = |other: &TemplatePart| other.field == token.field && !other.is_token();
         let Some(other) = keys().find(|key| key.parts().any(plain)) else { continue };
@@ -104,12 +104,10 @@ pub(super) fn refuse_tokens_that_hide_nothing(entity: &Entity, errors: &mut Erro
 /// Reports a copy without a field whose token is in the copy's keys. A read verifies the token against the field.
 pub(super) fn refuse_copies_without_fields_of_tokens(entity: &Entity, errors: &mut Errors) {
     for family in &entity.families {
-        for (key, token) in [&family.partition, &family.row]
-            .into_iter()
-            .flat_map(|key| key.tokens().map(move |token| (key, token)))
-        {
+        let tokens = family.keys().into_iter().flat_map(KeyTemplate::tokens_with_key);
+        for (key, token) in tokens {
             let Some(field) = entity.fields.get(token.field) else { continue };
-            if family.holds.get(token.field).copied().unwrap_or_default() {
+            if family.holds_field(token.field) {
                 continue;
             }
             let message = format!(
@@ -126,7 +124,7 @@ pub(super) fn refuse_copies_without_fields_of_tokens(entity: &Entity, errors: &m
 /// Reports a field in plain text whose token is in a key, unless the field has `plaintext`. Also reports
 /// `plaintext` on a field without a token.
 pub(super) fn check_plaintext_attribute(entity: &Entity, errors: &mut Errors) {
-    let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
+    let keys = || entity.families.iter().flat_map(RowFamily::keys);
     for (at, field) in entity.fields.iter().enumerate() {
         let (name, attr) = (&field.name, &field.attr);
         let parts = |key: &KeyTemplate, is_token: bool| {

@@ -267,9 +267,8 @@ fn assert_parts_separated(entity: &Entity, family: &RowFamily) -> TokenStream {
             const _: () = _rt::assert_separated(&#constant.#template, #assert);
         })
     };
-    let has_own_partition = family.is_primary() || family.is_remote;
     let partition =
-        has_own_partition.then(|| check(&family.partition, quote! { partition })).flatten();
+        family.declares_partition.then(|| check(&family.partition, quote! { partition })).flatten();
     let row = check(&family.row, quote! { row });
     quote! { #partition #row }
 }

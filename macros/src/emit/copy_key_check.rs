@@ -73,7 +73,7 @@ fn parts_that_lose_their_field<'k>(
     family: &RowFamily,
     key: &'k KeyTemplate,
 ) -> Option<Vec<(usize, &'k TemplatePart)>> {
-    let is_held = |part: &TemplatePart| family.holds.get(part.field).copied().unwrap_or_default();
+    let is_held = |part: &TemplatePart| family.holds_field(part.field);
     let is_lossy = |part: &TemplatePart| {
         entity.fields.get(part.field).is_some_and(|field| !part.is_read_back_exactly(field))
     };

@@ -56,8 +56,7 @@ fn methods_with_starts(
 fn held_fields_type(entity: &Entity, family: &RowFamily) -> TokenStream {
     let (marker, vis) = (copied_fields_type_name(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {
-        family.holds.get(*at).copied().unwrap_or_default()
-            || entity.key_source(family, *at, field).is_some()
+        family.holds_field(*at) || entity.key_source(family, *at, field).is_some()
     });
     let impls = held.map(|(_, field)| {
         let name = names::type_spelling_field_name(&field.ident);
@@ -80,7 +79,7 @@ pub(super) fn owner_of_method(entity: &Entity) -> TokenStream {
             && primary.parts().all(|part| {
                 let field = entity.fields.get(part.field);
                 let is_given = |field| entity.key_source(family, part.field, field).is_some();
-                let is_held = family.holds.get(part.field).copied().unwrap_or_default();
+                let is_held = family.holds_field(part.field);
                 is_held || field.is_some_and(is_given)
             })
     };

@@ -180,7 +180,7 @@ fn family_value(family: &RowFamily, entity: &Entity) -> TokenStream {
     };
     let row = template_constant(&family.row, entity);
     let is_in_keys = |at: usize, field: &Field| entity.key_source(family, at, field).is_some();
-    let is_held = |at: usize| family.holds.get(at).copied().unwrap_or_default();
+    let is_held = |at: usize| family.holds_field(at);
     let fields = || entity.fields.iter().enumerate();
     let in_keys = fields().filter(|(at, field)| is_in_keys(*at, field));
     let in_keys: Vec<&String> = in_keys.map(|(_, field)| &field.property).collect();

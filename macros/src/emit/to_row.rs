@@ -57,7 +57,7 @@ pub(super) fn emit_to_row(entity: &Entity) -> TokenStream {
 /// Returns the statement that writes a field in the row families that store it as a property.
 fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
     let is_stored = |family: &&RowFamily| {
-        let is_held = family.holds.get(at).copied().unwrap_or_default();
+        let is_held = family.holds_field(at);
         let is_extra = is_held && field.storage == Storage::Extra;
         is_extra || entity.is_property(family, at, field)
     };

@@ -149,7 +149,7 @@ impl Entity {
 
     /// Returns whether rows of the row family store the field as one or several properties.
     pub(crate) fn is_property(&self, family: &RowFamily, at: usize, field: &Field) -> bool {
-        let is_held = family.holds.get(at).copied().unwrap_or_default();
+        let is_held = family.holds_field(at);
         field.storage.has_own_properties()
             && is_held
             && self.key_source(family, at, field).is_none()
@@ -163,7 +163,7 @@ impl Entity {
         at: usize,
         field: &Field,
     ) -> Option<(bool, usize)> {
-        let is_held = family.holds.get(at).copied().unwrap_or_default();
+        let is_held = family.holds_field(at);
         // A reader of a single row must know whether it has expired.
         let is_expiry = self.expires.as_ref().is_some_and(|expires| expires.field == at);
         let is_stored_too = (field.attr.store.is_set() || is_expiry) && is_held;

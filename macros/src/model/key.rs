@@ -139,6 +139,11 @@ impl KeyTemplate {
         self.parts().filter(|part| part.is_token())
     }
 
+    /// Returns the parts that are blind tokens, each with this key.
+    pub(crate) fn tokens_with_key(&self) -> impl Iterator<Item = (&Self, &TemplatePart)> {
+        self.tokens().map(move |token| (self, token))
+    }
+
     /// Returns the parts, in the order of the template.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &TemplatePart> {
         self.segments.iter().filter_map(|segment| match segment {
@@ -278,6 +283,16 @@ impl RowFamily {
     /// Returns whether both templates are free of faults.
     pub(crate) fn has_sound_templates(&self) -> bool {
         self.partition.is_sound && self.row.is_sound
+    }
+
+    /// Returns the PartitionKey and the RowKey.
+    pub(crate) fn keys(&self) -> [&KeyTemplate; 2] {
+        [&self.partition, &self.row]
+    }
+
+    /// Returns whether rows contain the field, in their keys or as properties.
+    pub(crate) fn holds_field(&self, field: usize) -> bool {
+        self.holds.get(field).copied().unwrap_or_default()
     }
 
     /// Returns the keys in this row family's own declaration. What is wrong with a PartitionKey that an index has from
