@@ -62,7 +62,6 @@ pub mod key {
     pub use crate::key::{
         draft::KeyDraft,
         hash::stable_hash,
-        order::BOUNDARY,
         successor::text_successor,
         template::table_given_primary_table,
         token::{TOKEN_PLACEHOLDER, equals_with_tokens},
@@ -75,6 +74,9 @@ pub mod limits {
 }
 pub mod metering {
     pub use crate::metering::{Metering, RequestOutcome, count_cache_lookup};
+}
+pub mod private_file {
+    pub use crate::private_file::NewFileName;
 }
 pub mod random {
     pub use crate::random::RandomSource;

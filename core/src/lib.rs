@@ -35,6 +35,7 @@ mod address;
 pub mod error;
 pub mod limits;
 mod metering;
+mod private_file;
 mod random;
 mod timers;
 mod turn;

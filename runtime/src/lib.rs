@@ -194,7 +194,9 @@
 extern crate self as entable;
 
 // The floors of `entable-core`, under this crate's paths. What is not public comes from `__runtime`.
-pub(crate) use entable_core::__runtime::{address, metering, random, single_flight, timers, turn};
+pub(crate) use entable_core::__runtime::{
+    address, metering, private_file, random, single_flight, timers, turn,
+};
 pub use entable_core::{access, clock, filter, limits, page};
 // The promises of the service as tests, with the macros at the root of the crate.
 #[cfg(feature = "conformance")]
@@ -240,8 +242,6 @@ pub mod authentic {
 }
 
 // A module uses only modules listed above it.
-// Floor 0: nothing below.
-mod private_file;
 // Floor 1: time, as the store's answers tell it.
 mod server_clock;
 // Floor 2: the rules that simulations disable, and mistakes that they make.

@@ -14,7 +14,7 @@
 
 /// The byte between PartitionKey and RowKey. No key contains U+0000, so the first such byte is the
 /// boundary, and a PartitionKey sorts before the longer ones that begin with it.
-pub const BOUNDARY: u8 = 0x00;
+pub(crate) const BOUNDARY: u8 = 0x00;
 
 /// Encodes PartitionKey and RowKey as bytes that sort as the service sorts rows.
 ///

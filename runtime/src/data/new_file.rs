@@ -9,7 +9,7 @@ use std::{
 use super::file_error::file_error;
 use crate::{
     error::{Error, ErrorKind, Result},
-    private_file::{NewFileName, create_private_file},
+    private_file::NewFileName,
 };
 
 /// The end of the name of a file that is not complete.
@@ -62,7 +62,7 @@ impl NewFile {
             return Err(taken_error(path));
         }
         let name = NewFileName::with_random_name(path, ENDING);
-        let file = create_private_file(name.temporary());
+        let file = name.create();
         let file = file.map_err(|error| file_error(name.temporary(), "creating", error))?;
         Ok(Self { file, name, is_kept: false })
     }

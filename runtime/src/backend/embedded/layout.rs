@@ -7,7 +7,7 @@ use redb::{Table, TableDefinition};
 
 use crate::{
     edm::Ticks,
-    key::{BOUNDARY, sort_key_from_key_bytes},
+    key::sort_key_from_key_bytes,
     row::{Row, RowBytes},
 };
 
@@ -121,10 +121,11 @@ pub(super) fn borrow_row<'v>(address: &[u8], value: &'v [u8]) -> Option<RowBytes
 /// row of another address.
 fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
     let Some((partition_key, row_key)) = row.key_bytes() else { return false };
+    // A zero byte separates the keys.
     let Some((partition, rest)) = address.split_at_checked(partition_key.len()) else {
         return false;
     };
-    let [BOUNDARY, rest @ ..] = rest else { return false };
+    let [0, rest @ ..] = rest else { return false };
     // Fast path: nearly all keys consist of characters that an address contains unchanged.
     (partition == partition_key && rest == row_key)
         || *address == *sort_key_from_key_bytes(partition_key, row_key)

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::layout::StoreId;
-use crate::private_file::{NewFileName, create_private_file};
+use crate::private_file::NewFileName;
 
 /// The first bytes of a mark, with the version of its format.
 const MAGIC: [u8; 8] = *b"entmark1";
@@ -117,7 +117,7 @@ impl MarkWriter {
         self.refuse_foreign_file()?;
         // Write a new file and rename it over the old mark, so no link is followed.
         let name = NewFileName::with_random_name(&self.path, "new");
-        let created = create_private_file(name.temporary()).and_then(|mut file| {
+        let created = name.create().and_then(|mut file| {
             file.write_all(bytes)?;
             fs::rename(name.temporary(), name.final_path())?;
             Ok(file)

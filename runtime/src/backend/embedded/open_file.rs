@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     error::{ErrorKind, Result},
-    private_file::{NewFileName, create_private_file},
+    private_file::NewFileName,
 };
 
 /// The first bytes of every file of the engine.
@@ -229,7 +229,7 @@ fn create_named(
     fill: impl FnOnce(&mut Database) -> Result<()>,
 ) -> Result<Option<OpenedFile>> {
     let name = NewFileName::with_random_name(store_file.path(), "new");
-    let file = create_private_file(name.temporary());
+    let file = name.create();
     let file = file.map_err(|error| store_file.opening_io_error(error))?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error));
     let named = file.and_then(|file| {

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     backend::BoxFuture,
     error::{Error, ErrorKind, Result},
-    private_file::{NewFileName, create_private_file},
+    private_file::NewFileName,
 };
 
 /// Bytes of memory for pages of the copy.
@@ -106,7 +106,7 @@ impl<'s> VerifyCopy<'s> {
         let store_file = self.store.store_file().clone();
         let copy = UnfinishedCopy { name: self.name_of_copy(&store_file)? };
         let path = StoreFile::new(copy.name.temporary());
-        let created = create_private_file(copy.name.temporary());
+        let created = copy.name.create();
         let target = created.map_err(|error| path.opening_io_error(error))?;
         let file = target.try_clone().map_err(|error| path.io_error(error))?;
         let begun = self.store.ask_writer(|answer| WriterJob::BeginCopy(target, answer)).await??;

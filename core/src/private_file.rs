@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// Creates a file that only this user can read and write. Fails with `AlreadyExists` if the name is taken, also
 /// by a link.
-pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
+fn create_private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     #[cfg(unix)]
@@ -21,7 +21,7 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
 
 /// The two names of a new file: a random, temporary one while it is written, and its final one once it is complete.
 #[derive(Debug)]
-pub(crate) struct NewFileName {
+pub struct NewFileName {
     temporary: PathBuf,
     final_path: PathBuf,
 }
@@ -29,30 +29,43 @@ pub(crate) struct NewFileName {
 impl NewFileName {
     /// Chooses a random name in the directory of `path`: `path`, 32 hex digits and `ending`, with dots in between.
     // Nobody can have put a file or a link in the place of a name that nobody can guess.
-    pub(crate) fn with_random_name(path: &Path, ending: &str) -> Self {
+    pub fn with_random_name(path: &Path, ending: &str) -> Self {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(format!(".{}.{ending}", Uuid::new_v4().simple()));
         Self { temporary: temporary.into(), final_path: path.to_owned() }
     }
 
     /// Returns the names of a file that an earlier attempt has left at `random`.
-    pub(crate) fn of_earlier_attempt(temporary: PathBuf, path: &Path) -> Self {
+    pub fn of_earlier_attempt(temporary: PathBuf, path: &Path) -> Self {
         Self { temporary, final_path: path.to_owned() }
     }
 
     /// Returns the random name that the file is created under.
-    pub(crate) fn temporary(&self) -> &Path {
+    pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 
     /// Returns the name that the file gets once it is complete.
-    pub(crate) fn final_path(&self) -> &Path {
+    pub fn final_path(&self) -> &Path {
         &self.final_path
+    }
+
+    /// Creates the file under its random name. Only this user can read and write it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`OpenOptions::open`], `AlreadyExists` if the name is taken.
+    pub fn create(&self) -> io::Result<File> {
+        create_private_file(&self.temporary)
     }
 
     /// Gives a complete file its final name in place of the temporary one. Returns `false` if a file or a link has that
     /// name already, which stays as it is.
-    pub(crate) fn rename_to_final(&self) -> io::Result<bool> {
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if the file does not exist under its random name, and other errors of a rename.
+    pub fn rename_to_final(&self) -> io::Result<bool> {
         // A link never replaces another file, as a rename does.
         match fs::hard_link(&self.temporary, &self.final_path) {
             Ok(()) => {
@@ -86,12 +99,16 @@ impl NewFileName {
     }
 
     /// Deletes the file under its random name, if it is there.
-    pub(crate) fn remove_unfinished(&self) {
+    pub fn remove_unfinished(&self) {
         let _ = fs::remove_file(&self.temporary);
     }
 
     /// Syncs the directory of the file: without that, a power failure can lose the name of a new file.
-    pub(crate) fn sync_directory(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`File::sync_all`].
+    pub fn sync_directory(&self) -> io::Result<()> {
         // Windows opens no directory as a file.
         if !cfg!(unix) {
             return Ok(());
@@ -100,7 +117,7 @@ impl NewFileName {
     }
 
     /// Returns the directory of the file.
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         match self.final_path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             // A path without a directory lies in the current one.
@@ -113,7 +130,7 @@ impl NewFileName {
 mod tests {
     use std::fs;
 
-    use super::{NewFileName, create_private_file};
+    use super::NewFileName;
 
     /// On a file system without links, such as FAT.
     #[test]
@@ -122,7 +139,7 @@ mod tests {
         let path = directory.path().join("rows");
         let names = [0, 1].map(|_| NewFileName::with_random_name(&path, "part"));
         for (name, text) in names.iter().zip(["first", "second"]) {
-            create_private_file(name.temporary()).unwrap();
+            name.create().unwrap();
             fs::write(name.temporary(), text).unwrap();
         }
         assert!(names[0].rename_to_final_without_links().unwrap());
