@@ -2,9 +2,6 @@
 //!
 //! A backend moves rows and knows no entity types.
 
-#[cfg(feature = "embedded")]
-mod embedded;
-
 #[cfg(feature = "azure-wire")]
 pub mod azure;
 /// Layers: backends that wrap a backend to retry, record, observe, refuse or throttle requests, or to inject faults.
@@ -13,8 +10,8 @@ pub mod layer {
     pub use entable_core::backend::layer::*;
 }
 
+pub use entable_core::backend::*;
 #[cfg(feature = "embedded")]
-pub use embedded::{
+pub use entable_embedded::{
     Durability, Embedded, EmbeddedOptions, VerifyCopy, VerifyProgress, VerifyReport,
 };
-pub use entable_core::backend::*;

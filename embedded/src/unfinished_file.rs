@@ -9,20 +9,20 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use entable_core::error::Result;
 use redb::{
     BackendError, Builder, StorageBackend,
     backends::{FileBackend, InMemoryBackend},
 };
 
-use super::store_file::StoreFile;
-use crate::error::Result;
+use crate::store_file::StoreFile;
 
 /// Empties an unfinished file. Returns `false` for any other file, which is left as it is.
 ///
 /// # Errors
 ///
 /// `is_locked` if another process is making the file its own right now.
-pub(super) fn truncate_unfinished_file(store_file: &StoreFile, file: &FileBackend) -> Result<bool> {
+pub(crate) fn truncate_unfinished_file(store_file: &StoreFile, file: &FileBackend) -> Result<bool> {
     let fault = |error| store_file.io_error(error);
     let image = new_file_image().map_err(|error| store_file.engine_error(error))?;
     // Before the lock: a file of another program is not locked.

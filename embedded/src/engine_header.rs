@@ -16,7 +16,7 @@ const FORMAT: u8 = 3;
 
 /// Returns the number of the newest commit according to a header. Commit numbers increase. Returns `None` if the bytes
 /// are not a header of this format.
-pub(super) fn newest_commit(header: &[u8]) -> Option<u64> {
+pub(crate) fn newest_commit(header: &[u8]) -> Option<u64> {
     let header = header.first_chunk::<HEADER_BYTES>()?;
     let start = SLOTS + SLOT_BYTES * usize::from(header.get(FLAGS)? & 1);
     let slot = header.get(start..)?;

@@ -10,20 +10,20 @@ use std::{
     thread::Scope,
 };
 
+use entable_core::{
+    __runtime::limits::saturating_u64,
+    backend::BackupReport,
+    error::{Error, ErrorKind, Result},
+};
 use redb::{CursorError, Database, ReadableTable, WriteTransaction};
 use tokio::sync::oneshot;
 
-use super::{
+use crate::{
     catalog,
     layout::{self, META, RowsDefinition, meta, rows_table_name},
     open_file,
     snapshot::{RowsForRead, Snapshot},
     store_file::StoreFile,
-};
-use crate::{
-    backend::BackupReport,
-    error::{Error, ErrorKind, Result},
-    limits::saturating_u64,
 };
 
 /// Maximum bytes of rows per transaction of the new file. Each commit waits for the disk.
@@ -37,7 +37,7 @@ const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Writes the backup in a thread of its own, and waits for it. If the waiting future is dropped, the
 /// thread gives the backup up before the next chunk of rows.
-pub(super) async fn write_in_thread(
+pub(crate) async fn write_in_thread(
     snapshot: Arc<Snapshot>,
     path: PathBuf,
 ) -> Result<BackupReport> {

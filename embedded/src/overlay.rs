@@ -7,13 +7,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use entable_core::__runtime::limits::{saturating_u64, saturating_usize};
 use redb::{BackendError, StorageBackend, backends::FileBackend};
-
-use crate::limits::{saturating_u64, saturating_usize};
 
 /// A file with changes in memory.
 #[derive(Debug)]
-pub(super) struct MemoryOverlay {
+pub(crate) struct MemoryOverlay {
     file: FileBackend,
     changes: Mutex<Changes>,
 }
@@ -28,7 +27,7 @@ struct Changes {
 }
 
 impl MemoryOverlay {
-    pub(super) fn new(file: FileBackend) -> io::Result<Self> {
+    pub(crate) fn new(file: FileBackend) -> io::Result<Self> {
         let length = file.len()?;
         let changes = Changes { length, kept: length, writes: Vec::new() };
         Ok(Self { file, changes: Mutex::new(changes) })

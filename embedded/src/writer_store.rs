@@ -7,10 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use entable_core::{
+    backend::rules,
+    batch::Deadline,
+    edm::Ticks,
+    error::{Error, ErrorKind, Result, ServiceCode},
+};
 use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
 use tokio::sync::watch;
 
-use super::{
+use crate::{
     catalog::{self, Catalog},
     group::{ApplyError, GroupSummary, GroupTransaction, LastChangedRow},
     job::{BatchAnswer, FailedReadAlarm, QueuedBatch, WriterJob},
@@ -22,19 +28,13 @@ use super::{
     store_file::{StoreFile, catch_panic},
     watched_file::WatchedFile,
 };
-use crate::{
-    backend::rules,
-    batch::Deadline,
-    edm::Ticks,
-    error::{Error, ErrorKind, Result, ServiceCode},
-};
 
 /// How long the writer starts no maintenance of its own after a failed step.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// The part of a commit that is on disk when the commit returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommitMode {
+pub(crate) enum CommitMode {
     /// Nothing: readers see the transaction, and a later commit writes it to disk.
     Unsynced,
     /// The transaction. If the process crashes, the next opening of the file searches all of it for free
@@ -46,36 +46,36 @@ pub(super) enum CommitMode {
 }
 
 /// The open file, and the state of the writer thread.
-pub(super) struct WriterStore {
-    pub(super) file: StoreFile,
+pub(crate) struct WriterStore {
+    pub(crate) file: StoreFile,
     options: EmbeddedOptions,
     /// The engine. `None` after a disk failure, until the next job or maintenance step reopens the file.
-    pub(super) database: Option<Database>,
+    pub(crate) database: Option<Database>,
     /// The file that the engine writes, or wrote last.
-    pub(super) disk: WatchedFile,
+    pub(crate) disk: WatchedFile,
     /// The id of the store in the open file, or `None` if it has none.
     id: Option<StoreId>,
     mark: MarkWriter,
     catalog: Arc<Catalog>,
     /// The ids of deleted tables whose rows still take space.
-    pub(super) trash: Vec<u64>,
+    pub(crate) trash: Vec<u64>,
     /// Names of deleted tables that stay taken, with the end of that time.
     names_being_deleted: HashMap<String, Ticks>,
     /// Publishes the newest snapshot to the readers, or that they have to wait or fail.
-    pub(super) reader_state: watch::Sender<ReaderState>,
+    pub(crate) reader_state: watch::Sender<ReaderState>,
     /// Lets a reader that gets a disk error ask the writer thread to open the file again. Each opening has its own.
-    pub(super) alarm: FailedReadAlarm,
+    pub(crate) alarm: FailedReadAlarm,
     /// A time that no Timestamp written or deleted since the start exceeds, nor one of a row that was
     /// deleted before.
     last: Ticks,
     /// The time of the first commit that is not on disk yet, or `None` if all commits are.
-    pub(super) unsynced: Option<Instant>,
+    pub(crate) unsynced: Option<Instant>,
     /// Whether the last commit was [`CommitMode::SyncedQuickRepair`] and the file opens quickly after a crash.
-    pub(super) opens_quickly: bool,
+    pub(crate) opens_quickly: bool,
     /// No maintenance runs before this time, because the last one failed.
-    pub(super) no_maintenance_before: Option<Instant>,
+    pub(crate) no_maintenance_before: Option<Instant>,
     /// The error for the next flush: acknowledged writes were lost before they were on disk.
-    pub(super) lost_writes: Option<Error>,
+    pub(crate) lost_writes: Option<Error>,
     /// How long the last commit of rows took to reach the disk, or `None` if it was not synced.
     last_sync_duration: Option<Duration>,
 }
@@ -83,7 +83,7 @@ pub(super) struct WriterStore {
 impl WriterStore {
     /// Takes over an open file. Also returns the channel that provides readers with snapshots. `jobs` sends to the
     /// thread that calls this store.
-    pub(super) fn new(
+    pub(crate) fn new(
         file: StoreFile,
         opened: OpenedFile,
         options: EmbeddedOptions,
@@ -152,7 +152,7 @@ impl WriterStore {
 
     /// Publishes a snapshot of the newest commit to the readers. If that fails, closes the file, which
     /// the next job or step of maintenance opens again; reads fail until then.
-    pub(super) fn publish_snapshot(&mut self) -> Result<()> {
+    pub(crate) fn publish_snapshot(&mut self) -> Result<()> {
         let database = self.database()?;
         let snapshot = self
             .file
@@ -171,7 +171,7 @@ impl WriterStore {
 
     /// Publishes a snapshot after a commit. A failure leaves the commit and its answer good, so it is
     /// ignored: readers continue when the file is open again.
-    pub(super) fn publish_commit(&mut self) {
+    pub(crate) fn publish_commit(&mut self) {
         drop(self.publish_snapshot());
     }
 
@@ -183,7 +183,7 @@ impl WriterStore {
     }
 
     /// Closes the file and opens it again, after a failure of the disk or a compaction.
-    pub(super) fn reopen_file(&mut self) -> Result<()> {
+    pub(crate) fn reopen_file(&mut self) -> Result<()> {
         self.reader_state.send_replace(ReaderState::Paused);
         self.close_database();
         if self.unsynced.take().is_some() {
@@ -208,7 +208,7 @@ impl WriterStore {
 
     /// Writes everything that was acknowledged to disk and closes the file, which unlocks it. Waits for
     /// reads that are under way, up to 5 s.
-    pub(super) fn sync_and_close_file(mut self) -> Result<()> {
+    pub(crate) fn sync_and_close_file(mut self) -> Result<()> {
         let synced =
             if self.unsynced.is_some() { self.sync_acknowledged_commits() } else { Ok(()) };
         // Once the engine is closed, reads of its snapshots fail: those under way may finish first.
@@ -230,7 +230,7 @@ impl WriterStore {
     }
 
     /// Returns how long a commit may stay off the disk, or `None` if every commit is synced.
-    pub(super) fn longest_sync_delay(&self) -> Option<Duration> {
+    pub(crate) fn longest_sync_delay(&self) -> Option<Duration> {
         match self.options.durability {
             Durability::Sync => None,
             Durability::Relaxed { delay } => Some(delay),
@@ -251,7 +251,7 @@ impl WriterStore {
 
     /// Commits waiting batches in one transaction, each batch as a whole or not at all. Returns the answer
     /// to each batch.
-    pub(super) fn commit_group(&mut self, group: &[QueuedBatch]) -> Result<Vec<BatchAnswer>> {
+    pub(crate) fn commit_group(&mut self, group: &[QueuedBatch]) -> Result<Vec<BatchAnswer>> {
         if self.database.is_none() {
             self.reopen_file()?;
         }
@@ -282,7 +282,7 @@ impl WriterStore {
         if let Err(error) = catch_panic(|| Ok(transaction.commit()?)) {
             return Err(self.reopen_after_failure(error, |store| store.contains_change(&proof)));
         }
-        #[cfg(feature = "conformance")]
+        #[cfg(feature = "simulation")]
         if mode != CommitMode::Unsynced {
             std::thread::sleep(self.options.simulated_sync_delay);
             if let Some(count) = &self.options.sync_count {
@@ -411,7 +411,7 @@ impl WriterStore {
     /// Runs and commits a transaction that creates or deletes tables, or does maintenance. After a
     /// failed commit, `happened` says whether the transaction is in the reopened file; the error is
     /// then `is_ambiguous`.
-    pub(super) fn run_transaction<T>(
+    pub(crate) fn run_transaction<T>(
         &mut self,
         mode: CommitMode,
         work: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
@@ -439,7 +439,7 @@ impl WriterStore {
     }
 
     /// Makes every commit that was acknowledged so far durable on disk.
-    pub(super) fn sync_acknowledged_commits(&mut self) -> Result<()> {
+    pub(crate) fn sync_acknowledged_commits(&mut self) -> Result<()> {
         // An empty transaction leaves no trace: after a failure, the file does not show whether it was committed.
         self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
     }
@@ -451,18 +451,18 @@ impl WriterStore {
     }
 
     /// Lets maintenance rest for [`REST_AFTER_FAILURE`] if its last step failed.
-    pub(super) fn delay_maintenance_after_failure(&mut self, result: &Result<()>) {
+    pub(crate) fn delay_maintenance_after_failure(&mut self, result: &Result<()>) {
         // The error itself is dropped: the failure shows again in the next job.
         self.no_maintenance_before = result.is_err().then(|| Instant::now() + REST_AFTER_FAILURE);
     }
 
     /// Returns how long the last commit of rows took to reach the disk, or `None` if it was not synced.
-    pub(super) fn last_sync_duration(&self) -> Option<Duration> {
+    pub(crate) fn last_sync_duration(&self) -> Option<Duration> {
         self.last_sync_duration
     }
 
     /// Creates a table.
-    pub(super) fn create_table(&mut self, name: &str) -> Result<()> {
+    pub(crate) fn create_table(&mut self, name: &str) -> Result<()> {
         let now = self.options.clock.now();
         self.catalog.refuse_existing(name)?;
         self.names_being_deleted.retain(|_, until| *until > now);
@@ -479,7 +479,7 @@ impl WriterStore {
     }
 
     /// Deletes a table. Its rows take space until maintenance reclaims them.
-    pub(super) fn delete_table(&mut self, name: &str) -> Result<()> {
+    pub(crate) fn delete_table(&mut self, name: &str) -> Result<()> {
         let entry = self.catalog.get_for_delete(name)?.clone();
         // The rows are not read here. One that was written before the store was opened can be later
         // than `last`, but not later than the clock, unless the clock was set back.
@@ -505,7 +505,7 @@ impl WriterStore {
     }
 
     /// Replaces the settings of a table, or of the store.
-    pub(super) fn set_settings(&mut self, table: Option<&str>, text: &str) -> Result<()> {
+    pub(crate) fn set_settings(&mut self, table: Option<&str>, text: &str) -> Result<()> {
         let id = table.map(|name| self.catalog.get(name).map(|(_, entry)| entry.id)).transpose()?;
         let write = |transaction: &WriteTransaction| catalog::write_settings(transaction, id, text);
         // Other settings may be equal to these, so a failed commit leaves open whether they were written.

@@ -12,10 +12,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use entable_core::{
+    backend::{Backend, ReadRequest, ScanRequest},
+    batch::{Batch, Operation},
+    error::Result,
+    filter::Filter,
+    row::Row,
+};
 use redb::{BackendError, StorageBackend, backends::FileBackend};
 use tokio::sync::oneshot;
 
-use super::{
+use crate::{
     Durability, Embedded, EmbeddedOptions,
     job::QueuedBatch,
     open_file::{self, OpenedFile, Opening},
@@ -23,13 +30,6 @@ use super::{
     store_file::StoreFile,
     watched_file::WatchedFile,
     writer_store::WriterStore,
-};
-use crate::{
-    backend::{Backend, ReadRequest, ScanRequest},
-    batch::{Batch, Operation},
-    error::Result,
-    filter::Filter,
-    row::Row,
 };
 
 const DELAY: Duration = Duration::from_millis(20);

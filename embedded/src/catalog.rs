@@ -2,21 +2,21 @@
 
 use std::cmp::Ordering;
 
-use redb::{ReadableTable, WriteTransaction};
-
-use super::layout::{CATALOG, CatalogEntry, META, RowsDefinition, TRASH, meta, rows_table_name};
-use crate::{
+use entable_core::{
     backend::{NameRange, TableNames, rules},
     edm::Ticks,
     error::{Error, Result, ServiceCode},
 };
+use redb::{ReadableTable, WriteTransaction};
+
+use crate::layout::{CATALOG, CatalogEntry, META, RowsDefinition, TRASH, meta, rows_table_name};
 
 /// Number of names in one page of a list of tables.
 const PAGE_NAMES: usize = 1000;
 
 /// All tables, sorted by name in lower case. The slot of a table is its position.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Catalog(Vec<CatalogEntry>);
+pub(crate) struct Catalog(Vec<CatalogEntry>);
 
 /// Compares two names without regard to ASCII case.
 fn compare_names(a: &str, b: &str) -> Ordering {
@@ -25,7 +25,7 @@ fn compare_names(a: &str, b: &str) -> Ordering {
 
 impl Catalog {
     /// Reads the catalog from the file.
-    pub(super) fn load_catalog(
+    pub(crate) fn load_catalog(
         table: &impl ReadableTable<&'static str, &'static [u8]>,
     ) -> Result<Self, redb::Error> {
         let mut entries = Vec::new();
@@ -42,12 +42,12 @@ impl Catalog {
         Ok(Self(entries))
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns the tables in the order of their names.
-    pub(super) fn entries(&self) -> &[CatalogEntry] {
+    pub(crate) fn entries(&self) -> &[CatalogEntry] {
         &self.0
     }
 
@@ -56,14 +56,14 @@ impl Catalog {
     }
 
     /// Returns the slot and the entry of a table, or the error `TableNotFound`.
-    pub(super) fn get(&self, name: &str) -> Result<(usize, &CatalogEntry)> {
+    pub(crate) fn get(&self, name: &str) -> Result<(usize, &CatalogEntry)> {
         let slot = self.find_table(name).ok();
         let found = slot.and_then(|slot| Some((slot, self.0.get(slot)?)));
         found.ok_or_else(|| rules::table_missing_error(name))
     }
 
     /// Returns a page of the table names in a range from `from` on, and where the next page begins.
-    pub(super) fn list_tables(
+    pub(crate) fn list_tables(
         &self,
         from: Option<&str>,
         within: Option<NameRange<'_>>,
@@ -81,7 +81,7 @@ impl Catalog {
     }
 
     /// Fails with `TableAlreadyExists` if there is a table of that name.
-    pub(super) fn refuse_existing(&self, name: &str) -> Result<()> {
+    pub(crate) fn refuse_existing(&self, name: &str) -> Result<()> {
         match self.find_table(name) {
             Err(_) => Ok(()),
             Ok(_) => {
@@ -92,7 +92,7 @@ impl Catalog {
     }
 
     /// Returns the entry of a table to delete, or the error `ResourceNotFound`.
-    pub(super) fn get_for_delete(&self, name: &str) -> Result<&CatalogEntry> {
+    pub(crate) fn get_for_delete(&self, name: &str) -> Result<&CatalogEntry> {
         self.get(name).map(|(_, entry)| entry).map_err(|_| {
             let message = "the table does not exist";
             Error::service(ServiceCode::ResourceNotFound, message).in_table(name)
@@ -100,7 +100,7 @@ impl Catalog {
     }
 
     /// Returns a copy of the catalog with one more table.
-    pub(super) fn with_table(&self, entry: CatalogEntry) -> Self {
+    pub(crate) fn with_table(&self, entry: CatalogEntry) -> Self {
         let mut entries = self.0.clone();
         // `refuse_existing` was called before: the slot is the one where the new name belongs.
         let slot = self.find_table(&entry.name).unwrap_or_else(|slot| slot);
@@ -109,13 +109,13 @@ impl Catalog {
     }
 
     /// Returns a copy of the catalog without the table with id `id`.
-    pub(super) fn without_table(&self, id: u64) -> Self {
+    pub(crate) fn without_table(&self, id: u64) -> Self {
         Self(self.0.iter().filter(|entry| entry.id != id).cloned().collect())
     }
 }
 
 /// Adds a table to the file and returns its catalog entry.
-pub(super) fn add_table(
+pub(crate) fn add_table(
     transaction: &WriteTransaction,
     name: &str,
     created: Ticks,
@@ -135,7 +135,7 @@ pub(super) fn add_table(
 }
 
 /// Removes a table from the catalog in the file. Its rows stay until maintenance reclaims them.
-pub(super) fn remove_table(
+pub(crate) fn remove_table(
     transaction: &WriteTransaction,
     entry: &CatalogEntry,
 ) -> Result<(), redb::Error> {
@@ -146,7 +146,7 @@ pub(super) fn remove_table(
 }
 
 /// Writes the settings of the table with this id, or of the store. An empty text removes them.
-pub(super) fn write_settings(
+pub(crate) fn write_settings(
     transaction: &WriteTransaction,
     table: Option<u64>,
     text: &str,

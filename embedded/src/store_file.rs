@@ -6,17 +6,18 @@ use std::{
     sync::Arc,
 };
 
-use super::engine_panic::catch_engine_panic;
-use crate::{
+use entable_core::{
     error::{Error, ErrorKind, Result},
     key::decode_sort_key,
 };
+
+use crate::engine_panic::catch_engine_panic;
 
 /// Runs work of the engine and turns a panic into an error: the engine panics on some damaged pages.
 ///
 /// After a panic, the caller must drop the transaction or file that the work was changing. A
 /// snapshot never changes and stays usable.
-pub(super) fn catch_panic<T>(
+pub(crate) fn catch_panic<T>(
     work: impl FnOnce() -> Result<T, redb::Error>,
 ) -> Result<T, redb::Error> {
     catch_engine_panic(work).unwrap_or_else(|| Err(panicked_error()))
@@ -28,24 +29,24 @@ fn panicked_error() -> redb::Error {
 
 /// The path of a store's file. Builds the errors of the store, which name the path.
 #[derive(Debug, Clone)]
-pub(super) struct StoreFile(Arc<Path>);
+pub(crate) struct StoreFile(Arc<Path>);
 
 impl StoreFile {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         Self(path.into())
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Builds an error of `kind` whose message begins with the path.
-    pub(super) fn error_of_kind(&self, kind: ErrorKind, what: &str) -> Error {
+    pub(crate) fn error_of_kind(&self, kind: ErrorKind, what: &str) -> Error {
         Error::new(kind, format!("store `{}`: {what}", self.0.display()))
     }
 
     /// Builds the error for a file that cannot be opened or created.
-    pub(super) fn opening_io_error(&self, error: io::Error) -> Error {
+    pub(crate) fn opening_io_error(&self, error: io::Error) -> Error {
         let (kind, what) = match error.kind() {
             NotFound | NotADirectory => {
                 (ErrorKind::NotFound, "the directory does not exist; create it first")
@@ -59,7 +60,7 @@ impl StoreFile {
     }
 
     /// Builds the error for a failed read or write of the file.
-    pub(super) fn io_error(&self, error: io::Error) -> Error {
+    pub(crate) fn io_error(&self, error: io::Error) -> Error {
         let (kind, what) = match error.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => {
                 (ErrorKind::Backend, "no space is left on the disk; free some and try again")
@@ -77,7 +78,7 @@ impl StoreFile {
     }
 
     /// Returns the error for a damaged file: its bytes are not those that were written.
-    pub(super) fn corrupt_error(&self, what: &str) -> Error {
+    pub(crate) fn corrupt_error(&self, what: &str) -> Error {
         self.error_of_kind(
             ErrorKind::Corrupt,
             &format!("the file is damaged; restore it from a backup: {what}"),
@@ -85,7 +86,7 @@ impl StoreFile {
     }
 
     /// Builds the error for a file that another process or another handle has open.
-    pub(super) fn locked_error(&self) -> Error {
+    pub(crate) fn locked_error(&self) -> Error {
         self.error_of_kind(
             ErrorKind::Locked,
             "the file is already open in another process or through another handle in this process; share one client, \
@@ -95,7 +96,7 @@ impl StoreFile {
 
     /// Builds the error for a row whose checksum is wrong or that does not decode. `key` is its stored
     /// address.
-    pub(super) fn damaged_row_error(&self, key: &[u8]) -> Error {
+    pub(crate) fn damaged_row_error(&self, key: &[u8]) -> Error {
         let error = self.corrupt_error("a row cannot be decoded or does not match its checksum");
         match decode_sort_key(key) {
             Some((partition_key, row_key)) => error.at_keys(&partition_key, &row_key),
@@ -105,13 +106,13 @@ impl StoreFile {
 
     /// Runs work that may meet a damaged page, and turns a panic of the engine into an error that
     /// names the file. The work itself may return any error of this crate.
-    pub(super) fn catch_panic<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn catch_panic<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let done = catch_engine_panic(work);
         done.unwrap_or_else(|| Err(self.engine_error(panicked_error())))
     }
 
     /// Builds the error for a failure that the engine reports.
-    pub(super) fn engine_error(&self, error: impl Into<redb::Error>) -> Error {
+    pub(crate) fn engine_error(&self, error: impl Into<redb::Error>) -> Error {
         match error.into() {
             redb::Error::DatabaseAlreadyOpen => self.locked_error(),
             redb::Error::Io(error) => self.io_error(error),

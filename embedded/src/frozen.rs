@@ -2,8 +2,7 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
-use super::{backup, scan, snapshot::Snapshot};
-use crate::{
+use entable_core::{
     backend::{
         self, Backend, BackupReport, BoxFuture, Capabilities, FrozenRows, ReadRequest, Rows,
         ScanRequest, TableNames, TableRequest, rules,
@@ -14,20 +13,22 @@ use crate::{
     row::Row,
 };
 
+use crate::{backup, scan, snapshot::Snapshot};
+
 /// A backend that reads a snapshot and refuses writes.
 #[derive(Clone)]
-pub(super) struct FrozenStore {
+pub(crate) struct FrozenStore {
     snapshot: Arc<Snapshot>,
     taken: Ticks,
 }
 
 impl FrozenStore {
-    pub(super) fn new(snapshot: Arc<Snapshot>, taken: Ticks) -> Self {
+    pub(crate) fn new(snapshot: Arc<Snapshot>, taken: Ticks) -> Self {
         Self { snapshot, taken }
     }
 
     /// Wraps the frozen store in the [`Snapshot`](backend::Snapshot) type that all backends return.
-    pub(super) fn into_backend_snapshot(self) -> backend::Snapshot {
+    pub(crate) fn into_backend_snapshot(self) -> backend::Snapshot {
         let file = self.snapshot.file().path().to_owned();
         backend::Snapshot::new(Arc::new(self), file)
     }
@@ -46,7 +47,7 @@ impl fmt::Debug for FrozenStore {
 }
 
 /// Reads a row of a snapshot with the selected properties.
-pub(super) fn read_row(snapshot: &Snapshot, request: ReadRequest<'_>) -> Result<Option<Row>> {
+pub(crate) fn read_row(snapshot: &Snapshot, request: ReadRequest<'_>) -> Result<Option<Row>> {
     let ReadRequest { table, partition_key, row_key, select } = request;
     match (snapshot.read_row(table, partition_key, row_key)?, select) {
         (Some(row), Some(_)) => rules::select_properties(&row, select).map(Some),

@@ -2,10 +2,7 @@
 
 use std::{ops::RangeBounds, sync::Arc};
 
-use redb::{Range, ReadableTable};
-
-use super::{layout, snapshot::Snapshot, store_file::catch_panic};
-use crate::{
+use entable_core::{
     backend::{
         Rows, ScanRequest,
         rules::{PageRoom, ScanRange},
@@ -17,12 +14,15 @@ use crate::{
     page::Continuation,
     row::Row,
 };
+use redb::{Range, ReadableTable};
+
+use crate::{layout, snapshot::Snapshot, store_file::catch_panic};
 
 /// Number of rows that are examined before other tasks of the thread get their turn.
 const SLICE_ROWS: usize = 512;
 
 /// Reads the page that `scan` asks for.
-pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: ScanRequest<'_>) -> Result<Rows> {
+pub(crate) async fn read_page(snapshot: Arc<Snapshot>, scan: ScanRequest<'_>) -> Result<Rows> {
     let room = PageRoom::for_scan(&scan)?;
     let keys = ScanRange::for_scan(scan.filter, scan.from);
     // Before the check for an empty range: a missing table is an error even if no row can match.

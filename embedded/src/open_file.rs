@@ -5,12 +5,16 @@ use std::{
     io::{self, Read},
 };
 
+use entable_core::{
+    __runtime::private_file::NewFileName,
+    error::{ErrorKind, Result},
+};
 use redb::{
     Builder, Database, ReadableDatabase, StorageBackend, WriteTransaction, backends::FileBackend,
 };
 use uuid::Uuid;
 
-use super::{
+use crate::{
     layout::{CATALOG, FORMAT, META, StoreId, TRASH, meta},
     mark::{CommitMark, path_of_mark},
     options::EmbeddedOptions,
@@ -19,34 +23,30 @@ use super::{
     unfinished_file::truncate_unfinished_file,
     watched_file::WatchedFile,
 };
-use crate::{
-    error::{ErrorKind, Result},
-    private_file::NewFileName,
-};
 
 /// The first bytes of every file of the engine.
 const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 
 /// An open file: the engine, and the file that it writes.
 #[derive(Debug)]
-pub(super) struct OpenedFile {
-    pub(super) database: Database,
-    pub(super) disk: WatchedFile,
+pub(crate) struct OpenedFile {
+    pub(crate) database: Database,
+    pub(crate) disk: WatchedFile,
 }
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opening {
-    pub(super) cache_bytes: usize,
+pub(crate) struct Opening {
+    pub(crate) cache_bytes: usize,
     /// The size up to which every page of a file is checked, or `None` to check none.
-    pub(super) verify_files_up_to_bytes: Option<u64>,
+    pub(crate) verify_files_up_to_bytes: Option<u64>,
     /// A mark that the store must not be older than, if it is the store's own.
-    pub(super) mark: Option<CommitMark>,
+    pub(crate) mark: Option<CommitMark>,
 }
 
 impl Opening {
     /// Returns how a file is opened with the options, without a mark.
-    pub(super) const fn from_options(options: &EmbeddedOptions) -> Self {
+    pub(crate) const fn from_options(options: &EmbeddedOptions) -> Self {
         let EmbeddedOptions { cache_bytes, verify_files_up_to_bytes, .. } = options;
         Self {
             cache_bytes: *cache_bytes,
@@ -60,7 +60,7 @@ impl Opening {
 /// creation of a store in an empty file.
 ///
 /// Fails with `is_rolled_back`, and leaves the file as it is, if the store is older than `mark`.
-pub(super) fn open_or_create(store_file: &StoreFile, opening: Opening) -> Result<OpenedFile> {
+pub(crate) fn open_or_create(store_file: &StoreFile, opening: Opening) -> Result<OpenedFile> {
     match open_for_writing(store_file) {
         Ok(file) => open_existing(store_file, file, opening),
         Err(error) if error.kind() == io::ErrorKind::NotFound => create_store(store_file, opening),
@@ -69,7 +69,7 @@ pub(super) fn open_or_create(store_file: &StoreFile, opening: Opening) -> Result
 }
 
 /// Opens a store that was open before. Fails, instead of creating a store, if the file is gone.
-pub(super) fn open_without_creating(
+pub(crate) fn open_without_creating(
     store_file: &StoreFile,
     opening: Opening,
 ) -> Result<OpenedFile> {
@@ -139,7 +139,7 @@ fn open_older(
 }
 
 /// Returns the id of a store. `None` if the file has none.
-pub(super) fn read_store_id(database: &Database) -> Result<Option<StoreId>, redb::Error> {
+pub(crate) fn read_store_id(database: &Database) -> Result<Option<StoreId>, redb::Error> {
     let facts = match database.begin_read()?.open_table(META) {
         Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
         facts => facts?,
@@ -148,7 +148,7 @@ pub(super) fn read_store_id(database: &Database) -> Result<Option<StoreId>, redb
 }
 
 /// Gives the store in an open file a new id. The mark of the store it was copied from then no longer applies to it.
-pub(super) fn renew_store_id(database: &Database) -> Result<(), redb::Error> {
+pub(crate) fn renew_store_id(database: &Database) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     write_store_id(&transaction)?;
     Ok(transaction.commit()?)
@@ -162,7 +162,7 @@ fn write_store_id(transaction: &WriteTransaction) -> Result<(), redb::Error> {
 
 /// Opens a copy of a store, and checks every page of it against its checksum. Fails with `is_corrupt` if the copy
 /// has not all pages of commit number `newest_commit`.
-pub(super) fn open_copy(
+pub(crate) fn open_copy(
     store_file: &StoreFile,
     copy: File,
     newest_commit: u64,
@@ -176,7 +176,7 @@ pub(super) fn open_copy(
 }
 
 /// Checks every page of the file against its checksum.
-pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> Result<()> {
+pub(crate) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> Result<()> {
     match database.check_integrity() {
         Ok(true) => Ok(()),
         // The engine has repaired the file. It may have gone back to an earlier commit, which loses acknowledged
@@ -213,7 +213,7 @@ fn create_store(store_file: &StoreFile, opening: Opening) -> Result<OpenedFile> 
 
 /// Creates a store with the contents that `fill` writes, and gives it its name when it is complete.
 /// Returns `false` if the name is taken.
-pub(super) fn create_filled_store(
+pub(crate) fn create_filled_store(
     store_file: &StoreFile,
     cache_bytes: usize,
     fill: impl FnOnce(&mut Database) -> Result<()>,
@@ -259,7 +259,7 @@ fn is_empty_or_has_magic(store_file: &StoreFile, file: &File) -> Result<bool> {
     Ok(head.is_empty() || head == MAGIC)
 }
 
-fn no_store_error(store_file: &StoreFile) -> crate::error::Error {
+fn no_store_error(store_file: &StoreFile) -> entable_core::error::Error {
     store_file.error_of_kind(
         ErrorKind::Corrupt,
         "this is not an entable store; give the path of a store or of a new file",

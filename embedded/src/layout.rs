@@ -3,44 +3,43 @@
 
 use std::str::from_utf8;
 
-use redb::{Table, TableDefinition};
-
-use crate::{
+use entable_core::{
     edm::Ticks,
     key::sort_key_from_key_bytes,
     row::{Row, RowBytes},
 };
+use redb::{Table, TableDefinition};
 
 /// The version of the file format.
-pub(super) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// The table of the database engine (redb) that holds facts about the whole file, by the names in
 /// [`meta`]: the version of the format, a time that no Timestamp written so far exceeds, and the id of the
 /// next entity table.
-pub(super) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("entable.meta");
+pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("entable.meta");
 /// The engine's table of all entity tables: the name in lower case, and a [`CatalogEntry`].
-pub(super) const CATALOG: TableDefinition<'_, &str, &[u8]> =
+pub(crate) const CATALOG: TableDefinition<'_, &str, &[u8]> =
     TableDefinition::new("entable.catalog");
 /// The engine's table of deleted entity tables whose rows still take space, by id.
-pub(super) const TRASH: TableDefinition<'_, u64, ()> = TableDefinition::new("entable.trash");
+pub(crate) const TRASH: TableDefinition<'_, u64, ()> = TableDefinition::new("entable.trash");
 
 /// The definition of the engine's table with the rows of one entity table. Its keys are
-/// [`encode_sort_key`](crate::key::encode_sort_key) of the row's keys, its values the row and a [`row_checksum`].
-pub(super) type RowsDefinition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+/// [`encode_sort_key`](entable_core::key::encode_sort_key) of the row's keys, its values the row and a [`row_checksum`].
+pub(crate) type RowsDefinition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 /// The rows of one entity table, open for the writer.
-pub(super) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
+pub(crate) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
 
 /// A random number that a store gets when its file is created. A backup is another store.
-pub(super) type StoreId = [u8; 16];
+pub(crate) type StoreId = [u8; 16];
 
 /// The names of the facts in [`META`].
-pub(super) mod meta {
+pub(crate) mod meta {
     /// Name of the entry with the version of the file format, a `u32`:
-    /// [`FORMAT`](super::FORMAT).
+    /// [`FORMAT`].
     pub(crate) const FORMAT: &str = "format";
     /// Name of the entry with a time, as `i64` ticks, that no Timestamp written so far exceeds.
     pub(crate) const TICK: &str = "tick";
-    /// Name of the entry with the [`StoreId`](super::StoreId). A store without it has no [mark](crate::backend::embedded::mark).
+    /// Name of the entry with the [`StoreId`]. A store without it has no [mark](crate::mark).
     pub(crate) const STORE: &str = "store";
     /// Name of the entry with the id of the next table to be created, a `u64`.
     pub(crate) const NEXT_TABLE: &str = "next table";
@@ -54,24 +53,24 @@ pub(super) mod meta {
 }
 
 /// Returns the name of the engine's table with the rows of an entity table.
-pub(super) fn rows_table_name(id: u64) -> String {
+pub(crate) fn rows_table_name(id: u64) -> String {
     format!("rows.{id:016x}")
 }
 
 /// The catalog's entry for one entity table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CatalogEntry {
-    pub(super) id: u64,
+pub(crate) struct CatalogEntry {
+    pub(crate) id: u64,
     /// The name in the case that the table was created with.
-    pub(super) name: String,
-    pub(super) created: Ticks,
+    pub(crate) name: String,
+    pub(crate) created: Ticks,
 }
 
 /// The first byte of every catalog entry: the table is in use. No other state exists so far.
 const LIVE: u8 = 1;
 
 impl CatalogEntry {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![LIVE];
         bytes.extend_from_slice(&self.id.to_le_bytes());
         bytes.extend_from_slice(&self.created.get().to_le_bytes());
@@ -79,7 +78,7 @@ impl CatalogEntry {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (state, rest) = bytes.split_first()?;
         let (id, rest) = rest.split_first_chunk()?;
         let (created, name) = rest.split_first_chunk()?;
@@ -93,22 +92,22 @@ impl CatalogEntry {
 }
 
 /// Number of bytes of the checksum after a row.
-pub(super) const CHECKSUM_BYTES: usize = 4;
+pub(crate) const CHECKSUM_BYTES: usize = 4;
 
 /// Returns the checksum that is stored after a row.
-pub(super) fn row_checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
+pub(crate) fn row_checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
     // The engine has a checksum for each page, but compares it only when it repairs a file.
     crc32fast::hash(row).to_le_bytes()
 }
 
 /// Reads the row of a stored value. Returns `None` if the checksum is wrong, the row does not decode or
 /// gives a property twice, or the row does not have the keys of `address`.
-pub(super) fn read_row(address: &[u8], value: &[u8]) -> Option<Row> {
+pub(crate) fn read_row(address: &[u8], value: &[u8]) -> Option<Row> {
     borrow_row(address, value).map(Row::from_row_bytes)
 }
 
 /// Borrows the row of a stored value, with the checks of [`read_row`].
-pub(super) fn borrow_row<'v>(address: &[u8], value: &'v [u8]) -> Option<RowBytes<'v>> {
+pub(crate) fn borrow_row<'v>(address: &[u8], value: &'v [u8]) -> Option<RowBytes<'v>> {
     let (bytes, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
     if row_checksum(bytes) != *found {
         return None;
@@ -134,7 +133,7 @@ fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edm::ValueRef;
+    use entable_core::edm::ValueRef;
 
     #[test]
     fn a_row_that_gives_a_property_twice_does_not_decode() {

@@ -16,14 +16,14 @@ thread_local! {
 }
 
 /// Runs work of the engine. Returns `None` if it panicked.
-pub(super) fn catch_engine_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn catch_engine_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(install_hook);
     run_with(true, work)
 }
 
 /// Runs code of the user inside work of the engine. Returns `None` if it panicked, with its text on standard error.
-pub(super) fn catch_user_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn catch_user_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     run_with(false, work)
 }
 

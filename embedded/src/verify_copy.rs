@@ -8,10 +8,15 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use entable_core::{
+    __runtime::private_file::NewFileName,
+    backend::BoxFuture,
+    error::{Error, ErrorKind, Result},
+};
 use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata};
 use tokio::sync::oneshot;
 
-use super::{
+use crate::{
     catalog::Catalog,
     engine_panic::catch_user_panic,
     handle::Embedded,
@@ -20,11 +25,6 @@ use super::{
     open_file::{self, OpenedFile},
     snapshot::Snapshot,
     store_file::StoreFile,
-};
-use crate::{
-    backend::BoxFuture,
-    error::{Error, ErrorKind, Result},
-    private_file::NewFileName,
 };
 
 /// Bytes of memory for pages of the copy.
@@ -78,7 +78,7 @@ impl fmt::Debug for VerifyCopy<'_> {
 }
 
 impl<'s> VerifyCopy<'s> {
-    pub(super) const fn new(store: &'s Embedded) -> Self {
+    pub(crate) const fn new(store: &'s Embedded) -> Self {
         Self { store, kept_as: None, directory: None, on_progress: None }
     }
 

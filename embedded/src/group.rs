@@ -3,23 +3,23 @@
 
 use std::{collections::HashMap, collections::hash_map::Entry};
 
-use redb::{ReadableTable, WriteTransaction};
-
-use super::{
-    catalog::Catalog,
-    layout::{self, RowsDefinition, RowsForWrite, rows_table_name},
-    row_changes::{RowChange, write_changes},
-};
-use crate::{
+use entable_core::{
     backend::rules,
     batch::{Operation, Verb, Written},
     edm::Ticks,
     error::Error,
     row::Row,
 };
+use redb::{ReadableTable, WriteTransaction};
+
+use crate::{
+    catalog::Catalog,
+    layout::{self, RowsDefinition, RowsForWrite, rows_table_name},
+    row_changes::{RowChange, write_changes},
+};
 
 /// The reason why a batch was not applied.
-pub(super) enum ApplyError {
+pub(crate) enum ApplyError {
     /// The operation at this position is refused; nothing of the batch was written.
     Operation(usize, Error),
     /// The stored row of the operation at this position is damaged; nothing of the batch was written.
@@ -35,7 +35,7 @@ impl<E: Into<redb::Error>> From<E> for ApplyError {
 }
 
 /// A transaction of the engine that takes several batches, one after another.
-pub(super) struct GroupTransaction<'t> {
+pub(crate) struct GroupTransaction<'t> {
     transaction: &'t WriteTransaction,
     catalog: &'t Catalog,
     tables: HashMap<u64, RowsForWrite<'t>>,
@@ -44,30 +44,30 @@ pub(super) struct GroupTransaction<'t> {
 
 /// What a commit has to know about the batches that one transaction of the engine has written.
 #[derive(Default)]
-pub(super) struct GroupSummary {
+pub(crate) struct GroupSummary {
     /// Whether a row was deleted. A deleted row's Timestamp is in no row any more, so the commit
     /// has to record the last Timestamp.
-    pub(super) has_deleted: bool,
+    pub(crate) has_deleted: bool,
     /// The last change. After a failed commit, the file is reopened: if it contains this change, the
     /// commit happened after all. `None` if nothing was written.
-    pub(super) proof: Option<LastChangedRow>,
+    pub(crate) proof: Option<LastChangedRow>,
 }
 
 /// The last changed row of a transaction. If the file contains the change, the transaction was
 /// committed.
-pub(super) struct LastChangedRow {
-    pub(super) table: u64,
-    pub(super) change: RowChange,
+pub(crate) struct LastChangedRow {
+    pub(crate) table: u64,
+    pub(crate) change: RowChange,
 }
 
 impl<'t> GroupTransaction<'t> {
-    pub(super) fn new(transaction: &'t WriteTransaction, catalog: &'t Catalog) -> Self {
+    pub(crate) fn new(transaction: &'t WriteTransaction, catalog: &'t Catalog) -> Self {
         Self { transaction, catalog, tables: HashMap::new(), summary: GroupSummary::default() }
     }
 
     /// Applies one batch to the transaction, as a whole or not at all. Also returns a time that is not
     /// before `now` or any Timestamp that the batch has written or deleted.
-    pub(super) fn apply_batch(
+    pub(crate) fn apply_batch(
         &mut self,
         table: &str,
         operations: &[Operation],
@@ -100,7 +100,7 @@ impl<'t> GroupTransaction<'t> {
     }
 
     /// Returns a summary of the written rows. Closes the engine's tables, which a commit requires.
-    pub(super) fn into_summary(self) -> GroupSummary {
+    pub(crate) fn into_summary(self) -> GroupSummary {
         self.summary
     }
 }

@@ -1,23 +1,23 @@
 //! Writes the changed rows of a batch to the engine. Adjacent new rows are inserted with one search
 //! instead of one search each.
 
+use entable_core::row::Row;
 use redb::CursorError;
 
-use super::layout::{CHECKSUM_BYTES, RowsForWrite, row_checksum};
-use crate::row::Row;
+use crate::layout::{CHECKSUM_BYTES, RowsForWrite, row_checksum};
 
 /// The change of the row at one address.
-pub(super) struct RowChange {
-    pub(super) key: Vec<u8>,
+pub(crate) struct RowChange {
+    pub(crate) key: Vec<u8>,
     /// The row to store, or `None` to delete it.
-    pub(super) row: Option<Row>,
+    pub(crate) row: Option<Row>,
     /// Whether the row is new and comes directly after the row of the previous change, with no stored
     /// row between them.
-    pub(super) follows: bool,
+    pub(crate) follows: bool,
 }
 
 /// Writes all changes to the engine's table, in order.
-pub(super) fn write_changes(
+pub(crate) fn write_changes(
     rows: &mut RowsForWrite<'_>,
     changes: &[RowChange],
 ) -> Result<(), redb::Error> {

@@ -9,20 +9,20 @@ use std::{
     },
 };
 
-use tokio::sync::oneshot;
-
-use super::{file_copy::FileCopy, watched_file::WatchedFile};
-use crate::{
+use entable_core::{
     batch::{Deadline, Operation, Written},
     error::{Error, Result},
 };
+use tokio::sync::oneshot;
+
+use crate::{file_copy::FileCopy, watched_file::WatchedFile};
 
 /// The result of a batch. An error comes with the position of the operation that failed, if it belongs
 /// to one.
-pub(super) type BatchAnswer = Result<Vec<Written>, (Option<usize>, Error)>;
+pub(crate) type BatchAnswer = Result<Vec<Written>, (Option<usize>, Error)>;
 
 /// A job for the writer thread.
-pub(super) enum WriterJob {
+pub(crate) enum WriterJob {
     Write(QueuedBatch),
     Create(String, oneshot::Sender<Result<()>>),
     Delete(String, oneshot::Sender<Result<()>>),
@@ -41,24 +41,24 @@ pub(super) enum WriterJob {
 
 /// Tells the writer thread that a read found the disk failed, and in which opening of the file.
 #[derive(Clone)]
-pub(super) struct FailedReadAlarm {
+pub(crate) struct FailedReadAlarm {
     /// Weak, because the writer thread ends with the last sender, and a snapshot may outlive the store.
     jobs: Weak<Sender<WriterJob>>,
     has_failed: Arc<AtomicBool>,
 }
 
 impl FailedReadAlarm {
-    pub(super) fn new(jobs: Weak<Sender<WriterJob>>) -> Self {
+    pub(crate) fn new(jobs: Weak<Sender<WriterJob>>) -> Self {
         Self { jobs, has_failed: Arc::default() }
     }
 
     /// Returns an alarm without a request, for the next opening of the file.
-    pub(super) fn for_next_opening(&self) -> Self {
+    pub(crate) fn for_next_opening(&self) -> Self {
         Self::new(self.jobs.clone())
     }
 
     /// Sends the job that opens the file again, once for all reads that fail.
-    pub(super) fn request_reopen(&self) {
+    pub(crate) fn request_reopen(&self) {
         if !self.has_failed.swap(true, SeqCst)
             && let Some(jobs) = self.jobs.upgrade()
         {
@@ -67,32 +67,32 @@ impl FailedReadAlarm {
         }
     }
 
-    pub(super) fn is_reopen_requested(&self) -> bool {
+    pub(crate) fn is_reopen_requested(&self) -> bool {
         self.has_failed.load(SeqCst)
     }
 }
 
 /// A copy of a file that was begun by the writer thread, between two commits.
-pub(super) struct BegunCopy {
-    pub(super) copy: Arc<FileCopy>,
-    pub(super) source: WatchedFile,
+pub(crate) struct BegunCopy {
+    pub(crate) copy: Arc<FileCopy>,
+    pub(crate) source: WatchedFile,
     /// The number of the newest commit in the file at that moment.
-    pub(super) newest_commit: u64,
+    pub(crate) newest_commit: u64,
 }
 
 /// A batch that waits for the writer thread.
-pub(super) struct QueuedBatch {
-    pub(super) table: String,
-    pub(super) operations: Arc<Vec<Operation>>,
+pub(crate) struct QueuedBatch {
+    pub(crate) table: String,
+    pub(crate) operations: Arc<Vec<Operation>>,
     /// The latest time the batch may be applied. If its turn comes later, it fails with the deadline's error. `None`
     /// means no limit.
-    pub(super) deadline: Option<Deadline>,
-    pub(super) answer: oneshot::Sender<BatchAnswer>,
+    pub(crate) deadline: Option<Deadline>,
+    pub(crate) answer: oneshot::Sender<BatchAnswer>,
 }
 
 impl QueuedBatch {
     /// Returns the number of bytes of the rows of the batch.
-    pub(super) fn row_byte_count(&self) -> usize {
+    pub(crate) fn row_byte_count(&self) -> usize {
         self.operations.iter().map(|operation| operation.row().as_bytes().len()).sum()
     }
 }

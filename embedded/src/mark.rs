@@ -11,8 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::layout::StoreId;
-use crate::private_file::NewFileName;
+use entable_core::__runtime::private_file::NewFileName;
+
+use crate::layout::StoreId;
 
 /// The first bytes of a mark, with the version of its format.
 const MAGIC: [u8; 8] = *b"entmark1";
@@ -21,11 +22,11 @@ const BYTES: usize = 36;
 
 /// The content of a mark: a store and the number of one of its commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CommitMark {
+pub(crate) struct CommitMark {
     /// The store that the mark belongs to.
-    pub(super) store: StoreId,
+    pub(crate) store: StoreId,
     /// The number of a commit that was on disk. The store has a commit of this or a greater number.
-    pub(super) commit: u64,
+    pub(crate) commit: u64,
 }
 
 impl CommitMark {
@@ -46,14 +47,14 @@ impl CommitMark {
 }
 
 /// Returns the path of the mark of the store at `store`.
-pub(super) fn path_of_mark(store: &Path) -> PathBuf {
+pub(crate) fn path_of_mark(store: &Path) -> PathBuf {
     let mut path = store.as_os_str().to_owned();
     path.push(".mark");
     path.into()
 }
 
 /// Reads the mark of the store at `store`. Returns `None` if there is none, or none that can be read.
-pub(super) fn read_mark(store: &Path) -> Option<CommitMark> {
+pub(crate) fn read_mark(store: &Path) -> Option<CommitMark> {
     let found = read_file(&path_of_mark(store)).ok().flatten()?;
     CommitMark::decode(&found)
 }
@@ -76,7 +77,7 @@ fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Writes the mark of an open store.
 #[derive(Debug)]
-pub(super) struct MarkWriter {
+pub(crate) struct MarkWriter {
     path: PathBuf,
     /// The newest mark, also if it could not be written. `None` before the first, and for a store without an id.
     newest: Option<CommitMark>,
@@ -87,18 +88,18 @@ pub(super) struct MarkWriter {
 }
 
 impl MarkWriter {
-    pub(super) fn new(store: &Path) -> Self {
+    pub(crate) fn new(store: &Path) -> Self {
         Self { path: path_of_mark(store), newest: None, file: None, has_failed: false }
     }
 
     /// Returns the newest mark of this opening of the store.
-    pub(super) const fn newest(&self) -> Option<CommitMark> {
+    pub(crate) const fn newest(&self) -> Option<CommitMark> {
         self.newest
     }
 
     /// Writes that a commit is on disk. Ignores a failure, because a store works without a mark. It only cannot notice
     /// that acknowledged writes are missing.
-    pub(super) fn write(&mut self, mark: CommitMark) {
+    pub(crate) fn write(&mut self, mark: CommitMark) {
         if self.newest == Some(mark) {
             return;
         }

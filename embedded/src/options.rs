@@ -1,10 +1,10 @@
 //! Options of an embedded store: durability, memory, checks and clock.
 
-#[cfg(feature = "conformance")]
+#[cfg(feature = "simulation")]
 use std::sync::atomic::AtomicUsize;
 use std::{sync::Arc, time::Duration};
 
-use crate::clock::{Clock, SystemClock};
+use entable_core::clock::{Clock, SystemClock};
 
 const MIB: usize = 1024 * 1024;
 
@@ -28,7 +28,7 @@ pub enum Durability {
 /// Options of an embedded store: durability, memory, checks and clock.
 ///
 /// ```
-/// use entable::backend::{Durability, EmbeddedOptions};
+/// use entable_embedded::{Durability, EmbeddedOptions};
 /// # let directory = std::env::temp_dir().join(format!("entable-options-{}", std::process::id()));
 /// # std::fs::create_dir_all(&directory)?;
 ///
@@ -43,18 +43,18 @@ pub enum Durability {
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EmbeddedOptions {
-    pub(super) durability: Durability,
-    pub(super) cache_bytes: usize,
-    pub(super) verify_files_up_to_bytes: u64,
-    pub(super) accepts_older: bool,
-    pub(super) deleting_takes: Duration,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(crate) durability: Durability,
+    pub(crate) cache_bytes: usize,
+    pub(crate) verify_files_up_to_bytes: u64,
+    pub(crate) accepts_older: bool,
+    pub(crate) deleting_takes: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Time that each commit to disk waits in addition, as on a slower disk.
-    #[cfg(feature = "conformance")]
-    pub(super) simulated_sync_delay: Duration,
+    #[cfg(feature = "simulation")]
+    pub(crate) simulated_sync_delay: Duration,
     /// Counts the commits of rows to disk.
-    #[cfg(feature = "conformance")]
-    pub(super) sync_count: Option<Arc<AtomicUsize>>,
+    #[cfg(feature = "simulation")]
+    pub(crate) sync_count: Option<Arc<AtomicUsize>>,
 }
 
 impl Default for EmbeddedOptions {
@@ -66,9 +66,9 @@ impl Default for EmbeddedOptions {
             accepts_older: false,
             deleting_takes: Duration::ZERO,
             clock: Arc::new(SystemClock),
-            #[cfg(feature = "conformance")]
+            #[cfg(feature = "simulation")]
             simulated_sync_delay: Duration::ZERO,
-            #[cfg(feature = "conformance")]
+            #[cfg(feature = "simulation")]
             sync_count: None,
         }
     }
@@ -114,7 +114,7 @@ impl EmbeddedOptions {
     /// backup.
     ///
     /// ```
-    /// use entable::backend::Embedded;
+    /// use entable_embedded::Embedded;
     ///
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("staff.db");
@@ -146,7 +146,7 @@ impl EmbeddedOptions {
     }
 
     /// Makes each commit to disk take this much longer, to measure how a program behaves on a slower disk.
-    #[cfg(feature = "conformance")]
+    #[cfg(feature = "simulation")]
     #[doc(hidden)]
     pub fn simulated_sync_delay(mut self, time: Duration) -> Self {
         self.simulated_sync_delay = time;
@@ -155,7 +155,7 @@ impl EmbeddedOptions {
 
     /// Adds 1 to `count` for each commit of rows that is on disk. Tests use it to find out how many writes share a
     /// commit.
-    #[cfg(feature = "conformance")]
+    #[cfg(feature = "simulation")]
     #[doc(hidden)]
     pub fn count_syncs_into(mut self, count: Arc<AtomicUsize>) -> Self {
         self.sync_count = Some(count);

@@ -9,26 +9,26 @@ use std::{
     time::{Duration, Instant},
 };
 
+use entable_core::{
+    error::{Error, ErrorKind, Result},
+    key::encode_sort_key,
+    row::Row,
+};
 use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase};
 use tokio::sync::watch;
 
-use super::{
+use crate::{
     catalog::Catalog,
     job::FailedReadAlarm,
     layout::{self, RowsDefinition, rows_table_name},
     store_file::{StoreFile, catch_panic},
 };
-use crate::{
-    error::{Error, ErrorKind, Result},
-    key::encode_sort_key,
-    row::Row,
-};
 
 /// The rows of one entity table, open for readers.
-pub(super) type RowsForRead = ReadOnlyTable<&'static [u8], &'static [u8]>;
+pub(crate) type RowsForRead = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// The state of the store after one commit.
-pub(super) struct Snapshot {
+pub(crate) struct Snapshot {
     file: StoreFile,
     transaction: ReadTransaction,
     catalog: Arc<Catalog>,
@@ -38,7 +38,7 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn new(
+    pub(crate) fn new(
         file: &StoreFile,
         database: &Database,
         catalog: &Arc<Catalog>,
@@ -54,18 +54,18 @@ impl Snapshot {
         })
     }
 
-    pub(super) fn catalog(&self) -> &Catalog {
+    pub(crate) fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    pub(super) fn file(&self) -> &StoreFile {
+    pub(crate) fn file(&self) -> &StoreFile {
         &self.file
     }
 
     /// Builds the error for a failure that the engine reports to a reader of this snapshot. After a failure of the
     /// disk, has the writer thread open the file again.
     // The engine refuses every later access of its own accord, also once the disk works again.
-    pub(super) fn engine_error(&self, error: impl Into<redb::Error>) -> Error {
+    pub(crate) fn engine_error(&self, error: impl Into<redb::Error>) -> Error {
         let error = error.into();
         if matches!(error, redb::Error::Io(_) | redb::Error::PreviousIo) {
             self.alarm.request_reopen();
@@ -74,7 +74,7 @@ impl Snapshot {
     }
 
     /// Returns the rows of a table, or the error `TableNotFound`.
-    pub(super) fn rows_of_table(&self, table: &str) -> Result<&RowsForRead> {
+    pub(crate) fn rows_of_table(&self, table: &str) -> Result<&RowsForRead> {
         let (slot, entry) = self.catalog.get(table)?;
         // The slots come from the snapshot's own catalog, so this error never occurs.
         let opened = self
@@ -92,7 +92,7 @@ impl Snapshot {
 
     /// Reads a time that no Timestamp of a deleted row exceeds, in its stored bytes. `None` before
     /// the first deletion.
-    pub(super) fn last_timestamp_bytes(&self) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn last_timestamp_bytes(&self) -> Result<Option<Vec<u8>>> {
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
             let facts = self.transaction.open_table(layout::META)?;
             Ok(facts.get(layout::meta::TICK)?.map(|bytes| bytes.value().to_vec()))
@@ -101,7 +101,7 @@ impl Snapshot {
     }
 
     /// Reads the settings of a table, or of the store. Returns `None` if nothing is set.
-    pub(super) fn settings(&self, table: Option<&str>) -> Result<Option<String>> {
+    pub(crate) fn settings(&self, table: Option<&str>) -> Result<Option<String>> {
         let id = table.map(|name| self.catalog.get(name).map(|(_, entry)| entry.id)).transpose()?;
         let name = layout::meta::settings_name(id);
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
@@ -114,7 +114,7 @@ impl Snapshot {
     }
 
     /// Reads one row by its keys. Returns `None` if it does not exist.
-    pub(super) fn read_row(
+    pub(crate) fn read_row(
         &self,
         table: &str,
         partition_key: &str,
@@ -134,7 +134,7 @@ impl Snapshot {
 
 /// The state that the writer thread publishes for readers: with a snapshot, paused or stopped.
 #[derive(Clone)]
-pub(super) enum ReaderState {
+pub(crate) enum ReaderState {
     /// Readers use this snapshot, the newest one.
     Open(Arc<Snapshot>),
     /// Readers wait: the file is being compacted, verified or reopened.
@@ -149,7 +149,7 @@ const READERS_MAY_TAKE: Duration = Duration::from_secs(5);
 /// Replaces the state for readers. Then waits up to 5 s until no reader holds the snapshot of the
 /// replaced state. Returns a weak reference to that snapshot: its strong count is above 0 only if a
 /// reader still holds the snapshot.
-pub(super) fn replace_and_wait(
+pub(crate) fn replace_and_wait(
     reader_state: &watch::Sender<ReaderState>,
     state: ReaderState,
 ) -> Weak<Snapshot> {
@@ -166,7 +166,7 @@ pub(super) fn replace_and_wait(
 }
 
 /// Returns the newest snapshot. Waits while reads are paused.
-pub(super) async fn newest_snapshot(
+pub(crate) async fn newest_snapshot(
     file: &StoreFile,
     reader_state: &watch::Receiver<ReaderState>,
 ) -> Result<Arc<Snapshot>> {
@@ -185,7 +185,7 @@ pub(super) async fn newest_snapshot(
 
 /// Returns the error for a store whose writer thread has ended. The last state that the thread published
 /// says why, unless a failure ended the thread.
-pub(super) fn stopped_error(file: &StoreFile, last: &ReaderState) -> Error {
+pub(crate) fn stopped_error(file: &StoreFile, last: &ReaderState) -> Error {
     let why = match last {
         ReaderState::Stopped(why) => why,
         ReaderState::Open(_) | ReaderState::Paused => "a failure stopped the store; reopen it",

@@ -6,11 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
+use entable_core::error::Error;
+
+use crate::{
     job::{QueuedBatch, WriterJob},
     writer_store::WriterStore,
 };
-use crate::error::Error;
 
 /// Largest number of batches of one transaction: enough to share a sync, few enough that the first does
 /// not wait long for the last.
@@ -20,7 +21,7 @@ const GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 /// Does jobs, and maintenance while there are none, until all senders of jobs are dropped. Then closes
 /// the store.
-pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<WriterJob>) {
+pub(crate) fn run_writer(mut store: WriterStore, jobs: &Receiver<WriterJob>) {
     let mut taken = None;
     let mut last_group = 1;
     loop {
@@ -152,7 +153,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::{batch::Operation, row::Row};
+    use entable_core::{batch::Operation, row::Row};
 
     const LONG: Duration = Duration::from_secs(3600);
 

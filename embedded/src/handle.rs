@@ -11,9 +11,20 @@ use std::{
     thread::JoinHandle,
 };
 
+use entable_core::{
+    backend::{
+        Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
+        TableNames, TableRequest, rules,
+    },
+    batch::{Batch, Written},
+    clock::Clock,
+    error::{Error, ErrorKind, Result},
+    limits,
+    row::Row,
+};
 use tokio::sync::{oneshot, watch};
 
-use super::{
+use crate::{
     backup,
     frozen::{self, FrozenStore},
     job::{QueuedBatch, WriterJob},
@@ -27,26 +38,16 @@ use super::{
     writer,
     writer_store::WriterStore,
 };
-use crate::{
-    backend::{
-        Backend, BackupReport, BoxFuture, Capabilities, ReadRequest, Rows, ScanRequest, Snapshot,
-        TableNames, TableRequest, rules,
-    },
-    batch::{Batch, Written},
-    clock::Clock,
-    error::{Error, ErrorKind, Result},
-    limits,
-    row::Row,
-};
 
 /// A backend that keeps rows in one file by the service's rules. Dropping it finishes the waiting
 /// writes and closes the file.
 ///
 /// ```
-/// use entable::{
+/// use entable_core::{
 ///     Batch, Operation, Row,
-///     backend::{Backend, Embedded, ReadRequest, TableRequest},
+///     backend::{Backend, ReadRequest, TableRequest},
 /// };
+/// use entable_embedded::Embedded;
 /// # let directory = std::env::temp_dir().join(format!("entable-embedded-{}", std::process::id()));
 /// # std::fs::create_dir_all(&directory)?;
 /// # let path = directory.join("staff.db");
@@ -62,7 +63,7 @@ use crate::{
 /// let read =
 ///     ReadRequest { table: "staff", partition_key: "Sales", row_key: "empid_000223", select: None };
 /// assert!(store.read(read).await?.is_some());
-/// # Ok::<(), entable::Error>(())
+/// # Ok::<(), entable_core::Error>(())
 /// # })?;
 /// # std::fs::remove_dir_all(directory)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -87,14 +88,17 @@ impl Embedded {
     /// acknowledged. To open a store with other settings, use [`options`](Self::options).
     ///
     /// ```
-    /// use entable::{backend::Embedded, prelude::*};
+    /// use entable_core::{
+    ///     BoxError,
+    ///     backend::{Backend, TableRequest},
+    /// };
+    /// use entable_embedded::Embedded;
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("staff.db");
     /// let store = Embedded::open(&path)?;
-    /// let client = Client::builder().backend(store).build()?;
-    /// client.create_table("Staff").await?;
+    /// store.tables(TableRequest::Create("Staff")).await?;
     /// assert!(Embedded::open(&path).is_err_and(|error| error.is_locked()), "one handle at a time");
     /// # Ok::<(), BoxError>(()) })?;
     /// # Ok::<(), BoxError>(())
@@ -117,7 +121,8 @@ impl Embedded {
     /// Returns the default options, to open a store with other durability, memory or clock.
     ///
     /// ```
-    /// use entable::{backend::Embedded, prelude::*};
+    /// use entable_core::BoxError;
+    /// use entable_embedded::Embedded;
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let directory = tempfile::tempdir()?;
@@ -147,7 +152,7 @@ impl Embedded {
     }
 
     /// Starts the writer thread of an open file.
-    pub(super) fn with_opened_file(
+    pub(crate) fn with_opened_file(
         file: StoreFile,
         opened: OpenedFile,
         options: EmbeddedOptions,
@@ -164,15 +169,15 @@ impl Embedded {
     }
 
     /// Waits until all writes acknowledged before the call are on disk. Only a store with
-    /// [`Durability::Relaxed`](super::Durability::Relaxed) has to wait.
+    /// [`Durability::Relaxed`] has to wait.
     ///
     /// ```
-    /// use entable::{backend::Embedded, prelude::*};
+    /// use entable_core::BoxError;
+    /// use entable_embedded::{Durability, Embedded};
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("staff.db");
-    /// use entable::backend::Durability;
     /// let delay = std::time::Duration::from_secs(1);
     ///
     /// let store = Embedded::options().durability(Durability::Relaxed { delay }).open(&path)?;
@@ -195,7 +200,8 @@ impl Embedded {
     /// meanwhile, some seconds for a million rows.
     ///
     /// ```
-    /// use entable::{backend::Embedded, prelude::*};
+    /// use entable_core::BoxError;
+    /// use entable_embedded::Embedded;
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let directory = tempfile::tempdir()?;
@@ -222,7 +228,8 @@ impl Embedded {
     /// Each row is checked when it is read; this call finds damage in rows that nobody has read yet.
     ///
     /// ```
-    /// use entable::{backend::Embedded, prelude::*};
+    /// use entable_core::BoxError;
+    /// use entable_embedded::Embedded;
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let directory = tempfile::tempdir()?;
@@ -253,7 +260,8 @@ impl Embedded {
     /// the page.
     ///
     /// ```
-    /// use entable::{backend::Embedded, prelude::*};
+    /// use entable_core::BoxError;
+    /// use entable_embedded::Embedded;
     ///
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let directory = tempfile::tempdir()?;
@@ -293,7 +301,7 @@ impl Embedded {
     /// replaced and deleted until the backup ends. Memory is bounded, whatever the size of the store.
     ///
     /// ```
-    /// use entable::{Client, backend::Embedded};
+    /// use entable_embedded::Embedded;
     ///
     /// # let directory = std::env::temp_dir().join(format!("entable-backup-{}", std::process::id()));
     /// # std::fs::create_dir_all(&directory)?;
@@ -301,8 +309,8 @@ impl Embedded {
     /// let store = Embedded::open(directory.join("staff.db"))?;
     /// let report = store.backup(directory.join("backup.db")).await?;
     /// assert_eq!(report.rows, 0);
-    /// let copy = Client::open(directory.join("backup.db"))?;
-    /// # Ok::<(), entable::Error>(()) })?;
+    /// let copy = Embedded::open(directory.join("backup.db"))?;
+    /// # Ok::<(), entable_core::Error>(()) })?;
     /// # std::fs::remove_dir_all(directory)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -318,12 +326,12 @@ impl Embedded {
         backup::write_in_thread(snapshot, path.as_ref().to_owned()).await
     }
 
-    pub(super) const fn store_file(&self) -> &StoreFile {
+    pub(crate) const fn store_file(&self) -> &StoreFile {
         &self.file
     }
 
     /// Sends a job to the writer thread and waits for its answer.
-    pub(super) async fn ask_writer<T>(
+    pub(crate) async fn ask_writer<T>(
         &self,
         job: impl FnOnce(oneshot::Sender<T>) -> WriterJob,
     ) -> Result<T> {

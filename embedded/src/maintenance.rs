@@ -7,9 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use entable_core::error::{ErrorKind, Result};
 use redb::{Database, StorageBackend};
 
-use super::{
+use crate::{
     file_copy::FileCopy,
     job::BegunCopy,
     layout::{RowsDefinition, TRASH, rows_table_name},
@@ -17,7 +18,6 @@ use super::{
     snapshot::{self, ReaderState},
     writer_store::{CommitMode, WriterStore},
 };
-use crate::error::{ErrorKind, Result};
 
 /// Idle time before the writer prepares the file to open quickly after a crash.
 const IDLE_BEFORE_QUICK_REPAIR: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ const RECLAIMED_ROWS: usize = 2_000;
 impl WriterStore {
     /// Returns how long the writer may wait for a job before the next step of maintenance is due.
     /// `None` if the writer may wait without limit, because no step is pending.
-    pub(super) fn time_to_maintenance(&self) -> Option<Duration> {
+    pub(crate) fn time_to_maintenance(&self) -> Option<Duration> {
         if let Some(until) = self.no_maintenance_before {
             return Some(until.saturating_duration_since(Instant::now()));
         }
@@ -49,7 +49,7 @@ impl WriterStore {
 
     /// Does the most urgent step of maintenance: reopens the file, syncs commits that are due, or
     /// reclaims space. If the step fails, the next step is delayed.
-    pub(super) fn run_maintenance_step(&mut self) {
+    pub(crate) fn run_maintenance_step(&mut self) {
         let late = |since: Instant| {
             self.longest_sync_delay().is_some_and(|delay| since.elapsed() >= delay)
         };
@@ -65,7 +65,7 @@ impl WriterStore {
 
     /// Opens the file again after a read has found that the disk failed, unless another job has done so
     /// meanwhile.
-    pub(super) fn reopen_after_failed_read(&mut self) {
+    pub(crate) fn reopen_after_failed_read(&mut self) {
         // A file that is not open is opened by maintenance.
         if self.database.is_some() && self.alarm.is_reopen_requested() {
             let result = self.reopen_file();
@@ -75,7 +75,7 @@ impl WriterStore {
 
     /// Writes all acknowledged commits to disk, and reopens the file if it is not open. Fails if acknowledged writes
     /// were lost since the last flush. Reports such a loss once: the next flush can succeed.
-    pub(super) fn flush_commits(&mut self) -> Result<()> {
+    pub(crate) fn flush_commits(&mut self) -> Result<()> {
         // Opening the file may find that acknowledged writes are lost, which this flush reports.
         if self.database.is_none() {
             self.reopen_file()?;
@@ -121,7 +121,7 @@ impl WriterStore {
     }
 
     /// Returns unused space of the file to the file system.
-    pub(super) fn compact_file(&mut self) -> Result<()> {
+    pub(crate) fn compact_file(&mut self) -> Result<()> {
         // Otherwise the rows of deleted tables would stay in the compacted file.
         while let Some(id) = self.trash.last().copied() {
             self.reclaim_rows(id, 10 * RECLAIMED_ROWS)?;
@@ -137,14 +137,14 @@ impl WriterStore {
     }
 
     /// Checks every page of the file against its checksum.
-    pub(super) fn verify_file_pages(&mut self) -> Result<()> {
+    pub(crate) fn verify_file_pages(&mut self) -> Result<()> {
         let file = self.file.clone();
         self.with_readers_paused(|database| open_file::verify_pages(&file, database))
     }
 
     /// Begins a copy of the file as it is after the last commit. Everything that was acknowledged is in it.
     // On this thread, because between two commits the file has all pages of the last one.
-    pub(super) fn begin_copy(&mut self, target: File) -> Result<BegunCopy> {
+    pub(crate) fn begin_copy(&mut self, target: File) -> Result<BegunCopy> {
         if self.database.is_none() {
             self.reopen_file()?;
         }

@@ -16,7 +16,7 @@ const BLOCK_BYTES: u64 = 64 * 1024;
 
 /// A copy of a file that is being made.
 #[derive(Debug)]
-pub(super) struct FileCopy {
+pub(crate) struct FileCopy {
     length: u64,
     state: Mutex<CopyState>,
 }
@@ -33,7 +33,7 @@ struct CopyState {
 
 impl FileCopy {
     /// Begins a copy of the first `length` bytes into `target`, which is empty.
-    pub(super) fn new(target: File, length: u64) -> io::Result<Self> {
+    pub(crate) fn new(target: File, length: u64) -> io::Result<Self> {
         // Blocks of zeros are not written: the copy has the holes of the file.
         target.set_len(length)?;
         let blocks = usize::try_from(length.div_ceil(BLOCK_BYTES)).map_err(io::Error::other)?;
@@ -43,13 +43,13 @@ impl FileCopy {
     }
 
     /// Returns the number of bytes of the whole copy.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
     /// Copies the next blocks that are missing from block `from` on, some at a time. Returns the block to go on with
     /// and the number of bytes that are copied, or `None` if no block is missing.
-    pub(super) fn copy_some(
+    pub(crate) fn copy_some(
         &self,
         source: &impl StorageBackend,
         from: u64,
@@ -66,7 +66,7 @@ impl FileCopy {
 
     /// Copies the missing blocks between two positions. A failure ends the copy, and [`copy_some`](Self::copy_some)
     /// returns it. The engine, which may be the caller, continues.
-    pub(super) fn copy_range(&self, source: &impl StorageBackend, start: u64, end: u64) {
+    pub(crate) fn copy_range(&self, source: &impl StorageBackend, start: u64, end: u64) {
         let end = end.min(self.length);
         if start >= end {
             return;
@@ -82,7 +82,7 @@ impl FileCopy {
     }
 
     /// Ends the copy with a failure.
-    pub(super) fn give_up(&self, failure: io::Error) {
+    pub(crate) fn give_up(&self, failure: io::Error) {
         self.lock().failure.get_or_insert(failure);
     }
 

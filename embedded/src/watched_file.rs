@@ -10,15 +10,14 @@ use std::{
     },
 };
 
+use entable_core::__runtime::limits::saturating_u64;
 use redb::{BackendError, StorageBackend};
 
-use super::{engine_header::newest_commit, file_copy::FileCopy};
-
-use crate::limits::saturating_u64;
+use crate::{engine_header::newest_commit, file_copy::FileCopy};
 
 /// The file of an open engine. Clones share the file.
 #[derive(Debug, Clone)]
-pub(super) struct WatchedFile(Arc<Watched>);
+pub(crate) struct WatchedFile(Arc<Watched>);
 
 #[derive(Debug)]
 struct Watched {
@@ -36,7 +35,7 @@ struct Watched {
 }
 
 impl WatchedFile {
-    pub(super) fn new(file: impl StorageBackend) -> Self {
+    pub(crate) fn new(file: impl StorageBackend) -> Self {
         Self::with_least_commit(file, 0)
     }
 
@@ -44,7 +43,7 @@ impl WatchedFile {
     /// so is refused before it is written, and the file stays as it is.
     // If the newest commit does not verify, the engine goes back to the one before. It cannot know whether the newest
     // was torn by a crash and never acknowledged, or was damaged later.
-    pub(super) fn with_least_commit(file: impl StorageBackend, least_commit: u64) -> Self {
+    pub(crate) fn with_least_commit(file: impl StorageBackend, least_commit: u64) -> Self {
         Self(Arc::new(Watched {
             file: Box::new(file),
             written: AtomicU64::new(0),
@@ -56,22 +55,22 @@ impl WatchedFile {
     }
 
     /// Returns the number of the newest commit that is on disk; 0 if no header was written yet.
-    pub(super) fn newest_synced_commit(&self) -> u64 {
+    pub(crate) fn newest_synced_commit(&self) -> u64 {
         self.0.synced.load(SeqCst)
     }
 
     /// Refuses from now on to go back to a commit before number `least_commit`.
-    pub(super) fn raise_least_commit(&self, least_commit: u64) {
+    pub(crate) fn raise_least_commit(&self, least_commit: u64) {
         self.0.least_commit.fetch_max(least_commit, SeqCst);
     }
 
     /// Returns the number of the commit that the engine wanted to go back to, if that was refused.
-    pub(super) fn refused_commit(&self) -> Option<u64> {
+    pub(crate) fn refused_commit(&self) -> Option<u64> {
         Some(self.0.refused.load(SeqCst)).filter(|number| *number != u64::MAX)
     }
 
     /// Lets `copy` have the bytes that are there now, also if the engine changes them before they are copied.
-    pub(super) fn keep_bytes_for(&self, copy: &Arc<FileCopy>) {
+    pub(crate) fn keep_bytes_for(&self, copy: &Arc<FileCopy>) {
         let mut copies = self.0.copies.write().unwrap_or_else(PoisonError::into_inner);
         copies.retain(|copy| copy.strong_count() > 0);
         copies.push(Arc::downgrade(copy));

@@ -1,0 +1,51 @@
+//! A durable, transactional backend for [entable] in one file. It follows the service's rules.
+//!
+//! Programs use `entable`, which re-exports these types in its module `backend`. Tools that know rows and no entities
+//! open an [`Embedded`] and use it through the trait [`Backend`](entable_core::backend::Backend).
+//!
+//! [entable]: https://docs.rs/entable
+
+// One thread writes. Readers share a snapshot, which the writer replaces after each commit. Readers and the writer
+// never wait for each other.
+
+// The published documentation shows which feature an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+// A module uses only modules listed above it.
+mod layout;
+mod engine_panic;
+mod store_file;
+mod options;
+
+mod engine_header;
+mod file_copy;
+mod watched_file;
+mod overlay;
+mod mark;
+
+mod catalog;
+mod unfinished_file;
+mod open_file;
+mod row_changes;
+
+mod group;
+mod job;
+mod snapshot;
+
+mod scan;
+mod backup;
+mod frozen;
+mod writer_store;
+
+mod maintenance;
+mod writer;
+
+mod handle;
+mod verify_copy;
+
+#[cfg(test)]
+mod tests;
+
+pub use handle::Embedded;
+pub use options::{Durability, EmbeddedOptions};
+pub use verify_copy::{VerifyCopy, VerifyProgress, VerifyReport};
