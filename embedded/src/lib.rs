@@ -46,6 +46,8 @@ mod verify_copy;
 #[cfg(test)]
 mod tests;
 
-pub use handle::Embedded;
-pub use options::{Durability, EmbeddedOptions};
-pub use verify_copy::{VerifyCopy, VerifyProgress, VerifyReport};
+pub use crate::{
+    handle::Embedded,
+    options::{Durability, EmbeddedOptions},
+    verify_copy::{VerifyCopy, VerifyProgress, VerifyReport},
+};

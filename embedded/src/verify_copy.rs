@@ -77,11 +77,55 @@ impl fmt::Debug for VerifyCopy<'_> {
     }
 }
 
-impl<'s> VerifyCopy<'s> {
-    pub(crate) const fn new(store: &'s Embedded) -> Self {
-        Self { store, kept_as: None, directory: None, on_progress: None }
+impl Embedded {
+    /// Copies the file as it is now and checks every page and every row of the copy, while reads and writes continue.
+    /// The copy is deleted afterwards unless you keep it. [`verify`](Self::verify) checks the file itself and blocks
+    /// reads and writes.
+    ///
+    /// Run it when there are few writes: until the copy is complete, the first change to each 64 KiB block of the file
+    /// waits until that block is copied. The copy takes as much space as the file. It is readable by its owner only,
+    /// and is named after the store with a random part and `verify`. A process that is killed meanwhile leaves it
+    /// behind.
+    ///
+    /// The file is read through the system's page cache, so damage on the disk is not detected while the cache holds
+    /// the page.
+    ///
+    /// ```
+    /// use entable_core::BoxError;
+    /// use entable_embedded::Embedded;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("staff.db");
+    /// let store = Embedded::open(&path)?;
+    /// let report = store.verify_copy().await?;
+    /// assert_eq!((report.tables, report.rows), (0, 0));
+    ///
+    /// let sunday = directory.path().join("sunday.db");
+    /// store
+    ///     .verify_copy()
+    ///     .keep_as(&sunday)
+    ///     .on_progress(|at| println!("{} of {} bytes, {} rows", at.copied_bytes, at.file_bytes, at.rows))
+    ///     .await?;
+    /// assert!(Embedded::open(sunday).is_ok());
+    /// # Ok::<(), BoxError>(()) })?;
+    /// # Ok::<(), BoxError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * `is_corrupt`: the store is damaged. The error names a damaged row, if one is found;
+    /// * `is_conflict`: the name of a copy that is kept is taken;
+    /// * `is_rejected`: the callback for the progress panicked;
+    /// * `is_not_found`, `is_denied`: the directory of the copy does not exist, or cannot be written;
+    /// * `is_backend`: the disk is full or fails, or the store was closed, compacted or opened again while it was
+    ///   copied.
+    pub const fn verify_copy(&self) -> VerifyCopy<'_> {
+        VerifyCopy { store: self, kept_as: None, directory: None, on_progress: None }
     }
+}
 
+impl VerifyCopy<'_> {
     /// Keeps the copy as the file `path` if nothing in it is damaged. It opens as a store. The copy is then made in the
     /// directory of `path`. An existing file is never replaced.
     pub fn keep_as(mut self, path: impl AsRef<Path>) -> Self {

@@ -30,6 +30,10 @@ const BORDERS: [Border; 2] = [
 /// Sources of crates that stand on core alone.
 const OUTSIDE: [&str; 2] = ["conformance/src", "tests/third_party_store"];
 
+/// What the store in a file hides: switches for tests and measurements, with its feature `simulation`.
+const HIDDEN_IN_EMBEDDED: [&str; 2] =
+    ["EmbeddedOptions::count_syncs_into", "EmbeddedOptions::simulated_sync_delay"];
+
 fn is_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.to_token_stream().to_string().replace(' ', "") == "#[doc(hidden)]"
@@ -174,6 +178,26 @@ fn what_crosses_a_border_is_listed_and_little() {
         let count = hidden.len() + re_exported.len();
         assert!(count <= most, "{count} hidden items cross the border of {folder}, {most} may");
     }
+}
+
+#[test]
+fn the_store_in_a_file_hides_its_switches_for_tests_alone() {
+    let hidden: Vec<_> = items_of("embedded").hidden.into_iter().collect();
+    assert_eq!(hidden, HIDDEN_IN_EMBEDDED);
+}
+
+/// The store in a file uses what core keeps for the library, and no hidden member of core's public types.
+#[test]
+fn the_store_in_a_file_uses_core_as_other_stores_do() {
+    let core = items_of("core");
+    let mut violations = Vec::new();
+    for path in files(&workspace().join("embedded/src")) {
+        let mut used = hidden_names_in(&fs::read_to_string(&path).unwrap(), &core);
+        // A field of the writer's jobs has the name of a hidden method of core.
+        used.retain(|name| !["__runtime", "answer"].contains(&name.as_str()));
+        violations.extend(used.iter().map(|name| format!("{} uses {name}", path.display())));
+    }
+    no_violations("the store in a file uses the documented interface of core", &violations);
 }
 
 /// Returns the hidden names that a source uses. Names that core also shows elsewhere are not counted.

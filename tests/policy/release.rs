@@ -16,7 +16,17 @@ fn between<'a>(text: &'a str, first: &str, second: &str) -> Vec<&'a str> {
 
 #[test]
 fn licence_texts_are_whole_in_each_package() {
-    for folder in ["", "core/", "seal/", "conformance/", "runtime/", "macros/", "cli/", "server/"] {
+    for folder in [
+        "",
+        "core/",
+        "seal/",
+        "embedded/",
+        "conformance/",
+        "runtime/",
+        "macros/",
+        "cli/",
+        "server/",
+    ] {
         let mit = read(&format!("{folder}LICENSE-MIT"));
         assert!(
             mit.starts_with("MIT License") && mit.trim_end().ends_with("DEALINGS IN THE SOFTWARE.")
@@ -40,7 +50,8 @@ fn licence_texts_are_whole_in_each_package() {
 
 #[test]
 fn published_packages_say_what_a_registry_asks() {
-    for folder in ["core", "seal", "conformance", "runtime", "macros", "cli", "server"] {
+    for folder in ["core", "seal", "embedded", "conformance", "runtime", "macros", "cli", "server"]
+    {
         let path = format!("{folder}/Cargo.toml");
         let manifest = read(&path);
         for key in [
@@ -59,7 +70,7 @@ fn published_packages_say_what_a_registry_asks() {
             assert!(is_given, "{path} has no `{key}`");
         }
     }
-    for folder in ["core", "seal", "runtime"] {
+    for folder in ["core", "seal", "embedded", "runtime"] {
         let manifest = read(&format!("{folder}/Cargo.toml"));
         let section = between(&manifest, "[package.metadata.docs.rs]", "\n\n");
         assert_eq!(section.len(), 1);
