@@ -168,7 +168,7 @@ impl Embedded {
     }
 
     /// Waits until all writes acknowledged before the call are on disk. Only a store with
-    /// [`Durability::Relaxed`] has to wait.
+    /// [`Durability::Relaxed`](crate::Durability::Relaxed) has to wait.
     ///
     /// ```
     /// use entable_core::BoxError;
