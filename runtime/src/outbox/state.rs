@@ -47,6 +47,15 @@ pub(crate) struct Outbox {
     pub(crate) known_types: KnownTypes,
 }
 
+/// Where writes to the entities of a query go.
+#[derive(Debug, Clone)]
+pub(crate) struct BulkWriteTarget {
+    /// The outbox of the client that made the query.
+    pub(crate) outbox: Arc<Outbox>,
+    /// The table of the entities. Remote copies are in another table.
+    pub(crate) table: String,
+}
+
 impl Outbox {
     /// Creates the state of a client that has not registered for any partition and knows no type.
     pub(crate) fn new(

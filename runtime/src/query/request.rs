@@ -23,7 +23,7 @@ use crate::{
     filter::{Comparison, Filter},
     key::RowFamily,
     limits::PAGE_ROWS,
-    outbox::state::Outbox,
+    outbox::state::{BulkWriteTarget, Outbox},
     page::Cursor,
     plan::{
         TokenScope,
@@ -35,15 +35,6 @@ use crate::{
 
 /// Replaces the blind tokens in `explain`, which makes none.
 pub(crate) const TOKEN_IN_EXPLAIN: &str = "<token>";
-
-/// Where writes to the found entities go. A query itself writes nothing.
-#[derive(Debug, Clone)]
-pub(crate) struct BulkWriteTarget {
-    /// The outbox of the client that made the query.
-    pub(crate) outbox: Arc<Outbox>,
-    /// The table of the entities. Remote copies are in another table.
-    pub(crate) table: String,
-}
 
 /// Decides whether a row whose type is not in a set is an item of the set.
 pub(crate) type AcceptsNonMemberRow = fn(&Row) -> Result<bool>;
@@ -81,6 +72,7 @@ pub(crate) struct Request {
     /// Whether rows are only counted, which only needs their keys and type.
     only_deciding_properties: bool,
     accepts_non_member: AcceptsNonMemberRow,
+    /// Where writes to the found entities go. A query itself writes nothing.
     pub(crate) origin: Option<BulkWriteTarget>,
     /// Whether more than 10,000 dated tables may be read one by one.
     pub(crate) allows_many_tables: bool,
