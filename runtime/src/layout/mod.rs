@@ -2,6 +2,8 @@
 //! needs: nothing, a version, a rebuild or a migration. The text may also hold access patterns with their plans.
 
 mod shape;
+mod shape_of_schema;
+mod shape_lines;
 mod pattern_shape;
 mod words;
 mod pattern_lines;

@@ -27,6 +27,7 @@ pub(crate) mod blocking_claim;
 pub(crate) mod occupied_key;
 pub(crate) mod reservation;
 pub(crate) mod fast_path;
+mod claim_row;
 pub(crate) mod claims;
 pub(crate) mod kept_claims;
 pub(crate) mod outbox_plan;
