@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use entable::{
-    __wire::{row_address, sign_text, table_text_to_sign},
     AccountKey, SteppedClock, Ticks,
     backend::{Backend, Memory, TableRequest},
 };
+use entable_azure::wire::{row_address, table_text_to_sign};
 use entable_server::__fuzz::Unconnected;
 use serde_json::Value as Json;
 
@@ -169,7 +169,7 @@ pub(crate) fn server_access(data: &[u8]) {
         let key = AccountKey::emulator();
         let signed = table_text_to_sign(key.account(), &[member("si")], member);
         let signature: String =
-            sign_text(&key, &signed).bytes().map(|byte| format!("%{byte:02x}")).collect();
+            key.sign_text(&signed).bytes().map(|byte| format!("%{byte:02x}")).collect();
         let target = target.replace("sig=", "unsigned=");
         let separator = if target.contains('?') { '&' } else { '?' };
         let target = format!("{target}{separator}sig={signature}");

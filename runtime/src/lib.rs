@@ -206,8 +206,6 @@ pub use entable_conformance::{
 };
 /// Defines writes: a single operation, or several as one entity group transaction.
 pub mod batch {
-    #[cfg(feature = "azure-wire")]
-    pub(crate) use entable_core::__runtime::batch::*;
     pub use entable_core::batch::*;
 }
 /// Defines property values, the service's eight property types (the Entity Data Model, EDM), and
@@ -248,9 +246,6 @@ mod server_clock;
 mod guard;
 // Floor 2 too: values under keys, from the crate `entable-seal`.
 pub mod seal;
-// Floor 3: forms of the service's protocol, which know rows and no HTTP client.
-#[cfg(feature = "azure-wire")]
-mod wire;
 // Floor 3: two wings that never see each other.
 pub mod backend;
 pub mod entity;
@@ -287,10 +282,6 @@ pub mod layout;
 pub mod report;
 #[doc(hidden)]
 pub mod __private;
-// Functions of the protocol that `entable-server` calls.
-#[cfg(feature = "azure-wire")]
-#[doc(hidden)]
-pub mod __wire;
 pub mod prelude;
 
 // What a program needs first. The page of the crate links to these.
@@ -360,7 +351,7 @@ pub use crate::{
 };
 #[cfg(feature = "azure")]
 #[doc(no_inline)]
-pub use azure_core::credentials::TokenCredential;
+pub use entable_azure::TokenCredential;
 #[cfg(feature = "blob")]
 #[doc(no_inline)]
 pub use object_store;

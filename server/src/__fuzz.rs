@@ -3,7 +3,8 @@
 use std::{net::Ipv4Addr, sync::Arc};
 
 use bytes::Bytes;
-use entable::{AccountKey, Clock, backend::Backend};
+use entable_azure::AccountKey;
+use entable_core::{Clock, backend::Backend};
 
 use crate::{
     access::authorize,

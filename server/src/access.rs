@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use entable::Ticks;
+use entable_core::Ticks;
 
 use crate::{
     failure::Failure, grant::Grant, request::Request, sas, service::Service,

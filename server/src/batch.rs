@@ -1,6 +1,6 @@
 //! Entity group transactions: reads the multipart body of `POST /$batch` and writes the multipart answer.
 
-use entable::{Batch, Operation, limits::BATCH_OPERATIONS};
+use entable_core::{Batch, Operation, limits::BATCH_OPERATIONS};
 use uuid::Uuid;
 
 use crate::{

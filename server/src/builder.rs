@@ -2,9 +2,9 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use entable::{
-    __wire::sign_text,
-    AccountKey, Clock, SystemClock,
+use entable_azure::AccountKey;
+use entable_core::{
+    Clock, SystemClock,
     backend::{Backend, layer::ReadOnly},
 };
 use tokio::net::{TcpListener, lookup_host};
@@ -145,5 +145,5 @@ fn invalid(message: &str) -> io::Error {
 
 /// Returns whether the key is the emulator's, which everybody knows, under whatever account name.
 pub(crate) fn is_well_known(key: &AccountKey) -> bool {
-    sign_text(key, "") == sign_text(&AccountKey::emulator(), "")
+    key.sign_text("") == AccountKey::emulator().sign_text("")
 }

@@ -1,8 +1,8 @@
 //! Requests about entities: insert, get, query, and the operations that writes consist of.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use entable::{
-    __wire::{read_entity_body, row_address},
+use entable_azure::wire::{read_entity_body, row_address};
+use entable_core::{
     Batch, Condition, ETag, Filter, Operation, Verb, Written,
     backend::{ReadRequest, ScanRequest},
     page::Continuation,

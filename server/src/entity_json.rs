@@ -3,10 +3,8 @@
 use std::{fmt::Write, str::from_utf8};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use entable::{
-    __wire::{row_address, text_of_not_finite},
-    Result, Row, ValueRef,
-};
+use entable_azure::wire::{row_address, text_of_not_finite};
+use entable_core::{Result, Row, ValueRef};
 
 use crate::request::Metadata;
 

@@ -1,6 +1,6 @@
 //! Errors as the service answers them: a status, a code, and the service's own text.
 
-use entable::{Error, ErrorKind, ServiceCode, Ticks};
+use entable_core::{Error, ErrorKind, ServiceCode, Ticks};
 
 use crate::request::{Answer, Metadata};
 

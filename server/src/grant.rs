@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use entable::{Comparison, Filter, Operation, Verb, page::Continuation};
+use entable_core::{Comparison, Filter, Operation, Verb, page::Continuation};
 
 use crate::failure::Failure;
 
@@ -201,7 +201,7 @@ fn compare(one: &str, other: &str) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use entable::Row;
+    use entable_core::Row;
 
     use super::*;
 
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_and_its_filter_agree_on_every_key() -> entable::Result<()> {
+    fn a_range_and_its_filter_agree_on_every_key() -> entable_core::Result<()> {
         // U+1F600 is a surrogate pair, so it sorts below U+E000.
         let keys = ["", "a", "b", "c", "\u{1f600}", "\u{e000}"];
         for from in keys.iter().flat_map(|p| keys.iter().map(move |r| (*p, *r))) {

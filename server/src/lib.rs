@@ -1,8 +1,10 @@
-//! Serves the protocol of Azure Table storage over any store of [`entable`], for programs in other languages and
+//! Serves the protocol of Azure Table storage over any store of [entable], for programs in other languages and
 //! for other processes.
 //!
 //! [`Server::builder`] describes a server, [`ServerBuilder::bind`] opens its port, and [`Server::run`] answers requests until it is told to stop. The README lists
 //! what the server answers and what it refuses.
+//!
+//! [entable]: https://docs.rs/entable
 
 mod failure;
 mod address;

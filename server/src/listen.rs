@@ -9,7 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use entable::{__wire::EMULATOR_KEY, Ticks, backend::Backend};
+use entable_azure::EMULATOR_KEY;
+use entable_core::{Ticks, backend::Backend};
 use http_body_util::{BodyExt, Full};
 use hyper::{Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};

@@ -1,9 +1,10 @@
 //! Requests about the stored access policies of a table, `?comp=acl`.
 
-use entable::{
-    __wire::{escape_xml, read_policies},
-    AccessPolicy, Ticks,
+use entable_azure::{
+    AccessPolicy,
+    wire::{escape_xml, read_policies},
 };
+use entable_core::Ticks;
 
 use crate::{
     failure::{Failure, service_time},

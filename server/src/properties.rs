@@ -1,6 +1,7 @@
 //! Requests about the service as a whole: its properties and its stats.
 
-use entable::{__wire::http_date_text, Ticks};
+use entable_azure::wire::http_date_text;
+use entable_core::Ticks;
 
 use crate::{
     failure::Failure,

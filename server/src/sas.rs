@@ -3,10 +3,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use entable::{
-    __wire::{account_text_to_sign, table_text_to_sign},
-    AccessPolicy, Ticks,
+use entable_azure::{
+    AccessPolicy,
+    wire::{account_text_to_sign, table_text_to_sign},
 };
+use entable_core::Ticks;
 
 use crate::{
     failure::Failure,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use entable::{AccountKey, Clock, backend::Backend};
+use entable_azure::AccountKey;
+use entable_core::{Clock, backend::Backend};
 
 use crate::budget::Budget;
 

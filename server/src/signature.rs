@@ -1,9 +1,7 @@
 //! Checks the signature of a request, in its header `Authorization`.
 
-use entable::{
-    __wire::{http_date_ticks, sign_text},
-    AccountKey, Ticks,
-};
+use entable_azure::{AccountKey, wire::parse_http_date};
+use entable_core::Ticks;
 use subtle::ConstantTimeEq;
 
 use crate::{failure::Failure, request::Request};
@@ -34,7 +32,7 @@ pub(crate) fn check_signature(
         _ => return Err(denied()),
     };
     let is_signed = is_signed(key, &text, signature);
-    let sent = http_date_ticks(date).ok_or_else(denied)?;
+    let sent = parse_http_date(date).ok_or_else(denied)?;
     let is_fresh = (now.get() - sent.get()).abs() <= SKEW;
     if account == key.account() && is_signed && is_fresh { Ok(()) } else { Err(denied()) }
 }
@@ -47,7 +45,7 @@ fn canonical_resource(account: &str, request: &Request) -> String {
 /// Returns whether `signature` is that of `text`. Takes the same time for every wrong signature, so that none can be
 /// guessed byte by byte.
 pub(crate) fn is_signed(key: &AccountKey, text: &str, signature: &str) -> bool {
-    sign_text(key, text).as_bytes().ct_eq(signature.as_bytes()).into()
+    key.sign_text(text).as_bytes().ct_eq(signature.as_bytes()).into()
 }
 
 /// Returns the failure of a request whose signature is wrong or not valid any more.

@@ -1,6 +1,6 @@
 //! Requests about tables: create, delete, list.
 
-use entable::{
+use entable_core::{
     Error, Filter, Row, ValueRef,
     backend::{NameRange, TableRequest},
 };

@@ -6,10 +6,10 @@ use std::{fmt::Write, sync::Arc, thread};
 
 use allocation_counter::measure;
 use entable::{
-    __wire::{http_date_text, sign_text},
     AccountKey, Clock, Filter, SystemClock,
     backend::{Backend, Memory, ScanRequest, TableRequest},
 };
+use entable_azure::wire::http_date_text;
 use entable_server::Server;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -62,7 +62,7 @@ fn request(address: &str, method: &str, target: &str, headers: &str, body: &str)
     let date = http_date_text(SystemClock.now());
     let path = target.split('?').next().unwrap();
     let text = format!("{date}\n/devstoreaccount1/devstoreaccount1/{path}");
-    let signature = sign_text(&AccountKey::emulator(), &text);
+    let signature = AccountKey::emulator().sign_text(&text);
     let length = body.len();
     format!(
         "{method} /devstoreaccount1/{target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nx-ms-date: {date}\r\n\

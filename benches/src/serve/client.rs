@@ -8,10 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use entable::{
-    __wire::{http_date_text, sign_text},
-    AccountKey, Clock, SystemClock,
-};
+use entable::{AccountKey, Clock, SystemClock};
+use entable_azure::wire::http_date_text;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -175,7 +173,7 @@ impl Client {
         let (host, length) = (&self.host, body.len());
         let date = http_date_text(SystemClock.now());
         let text = format!("{date}\n/devstoreaccount1/devstoreaccount1/{target}");
-        let signature = sign_text(&self.key, &text);
+        let signature = self.key.sign_text(&text);
         let request = format!(
             "{method} /devstoreaccount1/{target} HTTP/1.1\r\nHost: {host}\r\nx-ms-date: {date}\r\nx-ms-version: 2019-02-02\r\n\
              Accept: application/json;odata=minimalmetadata\r\nContent-Type: {content_type}\r\nDataServiceVersion: 3.0\r\n\

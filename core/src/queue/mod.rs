@@ -4,6 +4,8 @@
 
 mod port;
 mod received;
+mod checks;
 
+pub use checks::{check_duration, check_name, lease_lost_error};
 pub use port::{LONGEST, Queue, QueueCapabilities};
 pub use received::{Poison, Received};

@@ -20,15 +20,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub(crate) mod checks;
 pub(crate) mod envelope;
 pub(crate) mod typed;
 pub(crate) mod table;
-#[cfg(feature = "azure-queue")]
-pub(crate) mod azure;
 
 #[cfg(feature = "azure-queue")]
-pub use azure::AzureQueue;
+pub use entable_azure::AzureQueue;
 pub use entable_core::queue::*;
 pub(crate) use envelope::{Envelope, Receipts};
 pub use table::TableQueue;

@@ -68,7 +68,7 @@ impl SasCache {
         // A lifetime that no time can hold ends with the year 9999.
         let end = now.saturating_add(lifetime);
         let fresh = |token: &SasToken, least: time::Duration| {
-            let left = token.expiry_ticks().map(|end| OffsetDateTime::from(end) - now);
+            let left = token.expires().map(|end| end - now);
             // More than the lifetime is left only after the clock was set back: the token may not be
             // valid yet.
             left.is_some_and(|left| left > least && left <= lifetime)
@@ -78,7 +78,7 @@ impl SasCache {
             return Ok(token.clone());
         }
         metering::count_cache_lookup("signatures", false);
-        let token = sas.with_times(now - SKEW, end).sign(&self.key)?;
+        let token = sas.clone().starts(now - SKEW).expires(end).sign(&self.key)?;
         // Without it, the cache would keep a token of every signature that was ever asked for.
         tokens.retain(|_, token| fresh(token, time::Duration::ZERO));
         tokens.insert(sas.clone(), token.clone());
@@ -121,7 +121,7 @@ mod tests {
         let first = cache.get(&sas).unwrap();
         clock.0.fetch_sub(24 * 3600 * Ticks::PER_SECOND, Ordering::SeqCst);
         let second = cache.get(&sas).unwrap();
-        let end = second.expiry_ticks().unwrap().get();
+        let end = Ticks::try_from(second.expires().unwrap()).unwrap().get();
         assert_eq!(end, clock.now().get() + 3600 * Ticks::PER_SECOND);
         assert_ne!(first, second);
         assert_eq!(cache.get(&sas).unwrap(), second);
@@ -133,7 +133,7 @@ mod tests {
         let cache = SasCache::new(key, Duration::MAX);
         let sas = TableSas::new("Staff").permissions(TablePermissions::READ);
         let token = cache.get(&sas).unwrap();
-        let end = OffsetDateTime::from(token.expiry_ticks().unwrap());
+        let end = token.expires().unwrap();
         assert_eq!(end.year(), 9999);
         assert_eq!(cache.get(&sas).unwrap(), token);
     }

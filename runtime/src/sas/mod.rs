@@ -4,16 +4,12 @@
 //! For what it permits, a signature is as powerful as the account's key. Transmit it over a secure
 //! channel and limit its lifetime. `Debug` never prints one.
 
-mod letters;
-mod token;
-mod terms;
-mod bounds;
-mod account;
 mod table;
 mod cache;
 
-pub use crate::{backend::azure::UserDelegationKey, wire::AccessPolicy};
-pub use account::{AccountPermissions, AccountSas, ResourceTypes};
 pub use cache::SasCache;
-pub use table::{TablePermissions, TableSas};
-pub use token::SasToken;
+pub use entable_azure::{
+    AccessPolicy, UserDelegationKey,
+    sas::{AccountPermissions, AccountSas, ResourceTypes, SasToken, TablePermissions},
+};
+pub use table::TableSas;

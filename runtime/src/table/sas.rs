@@ -193,8 +193,7 @@ impl Client {
         name: impl Into<String>,
     ) -> Result<crate::queue::typed::MessageQueue> {
         let account = self.account("there are no Azure Storage queues")?;
-        let (queues, policy) = (account.azure.queues()?, account.policy.clone());
-        let queue = crate::AzureQueue::new_with_retry_policy(queues, name.into(), policy)?;
+        let queue = crate::AzureQueue::of_account(&account.azure, name, account.policy.clone())?;
         Ok(self.queue_over(queue))
     }
 

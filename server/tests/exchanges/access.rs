@@ -413,7 +413,7 @@ async fn put_policies(address: &str, body: &str) -> String {
 
 /// Sends a request whose address has a `comp`, which is signed.
 async fn signed(address: &str, method: &str, path: &str, query: &str, body: &str) -> String {
-    let date = entable::__wire::http_date_text(now());
+    let date = entable_azure::wire::http_date_text(now());
     let comp = query.split('&').find(|option| option.starts_with("comp=")).unwrap();
     let signature = hmac(&format!("{date}\n/devstoreaccount1{path}?{comp}"));
     let request = format!(

@@ -12,9 +12,9 @@ const MIB: usize = 1024 * 1024;
 
 /// Returns the head of a signed request with these headers.
 pub(crate) fn head(address: &str, method: &str, path: &str, headers: &str) -> String {
-    let date = entable::__wire::http_date_text(now());
+    let date = entable_azure::wire::http_date_text(now());
     let key = AccountKey::emulator();
-    let signature = entable::__wire::sign_text(&key, &format!("{date}\n/devstoreaccount1{path}"));
+    let signature = key.sign_text(&format!("{date}\n/devstoreaccount1{path}"));
     format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nx-ms-date: {date}\r\n{JSON}{headers}\
          Authorization: SharedKeyLite devstoreaccount1:{signature}\r\n\r\n"

@@ -68,11 +68,11 @@ async fn send_at(
     headers: &str,
     body: &str,
 ) -> String {
-    let date = entable::__wire::http_date_text(time);
+    let date = entable_azure::wire::http_date_text(time);
     let path = target.split('?').next().unwrap();
     let text = format!("{date}\n/devstoreaccount1{path}");
     let key = AccountKey::new("devstoreaccount1", KEY).unwrap();
-    let signature = entable::__wire::sign_text(&key, &text);
+    let signature = key.sign_text(&text);
     let length = body.len();
     raw(
         address,
@@ -235,7 +235,7 @@ async fn strangers_stay_outside() {
         "POST {target} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 4000000\r\nConnection: close\r\n\r\n"
     );
     assert!(raw(&address, &body).await.starts_with("HTTP/1.1 401 "));
-    let date = entable::__wire::http_date_text(now());
+    let date = entable_azure::wire::http_date_text(now());
     for scheme in ["SharedKey", "SharedKeyLite"] {
         let signed =
             format!("Authorization: {scheme} devstoreaccount1:AAAA\r\nx-ms-date: {date}\r\n");

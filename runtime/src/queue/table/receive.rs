@@ -17,10 +17,7 @@ use crate::{
     edm::Ticks,
     error::{Error, Result},
     guard::Guard,
-    queue::{
-        Received,
-        checks::{check_duration, check_name},
-    },
+    queue::{Received, check_duration, check_name},
     row::ETag,
     server_clock::{duration_ticks, later_time},
 };

@@ -14,10 +14,7 @@ use crate::{
     guard::ActiveGuards,
     limits::saturating_u32,
     page::{Continuation, PageLoop},
-    queue::{
-        Poison,
-        checks::{check_duration, check_name},
-    },
+    queue::{Poison, check_duration, check_name},
     random::RandomSource,
     server_clock::{ServerClock, duration_ticks, later_time},
 };

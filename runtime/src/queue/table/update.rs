@@ -15,10 +15,7 @@ use crate::{
     batch::Operation,
     error::{Error, ErrorKind, Result},
     guard::Guard,
-    queue::{
-        Poison, Received,
-        checks::{check_duration, lease_lost_error},
-    },
+    queue::{Poison, Received, check_duration, lease_lost_error},
     row::ETag,
     server_clock::{duration_ticks, later_time},
 };

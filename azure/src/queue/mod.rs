@@ -1,0 +1,6 @@
+//! Queues of Azure Storage.
+
+mod requests;
+mod azure_queue;
+
+pub use azure_queue::AzureQueue;
