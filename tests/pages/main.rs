@@ -329,7 +329,7 @@ fn the_architecture_names_functions_that_exist() {
         if !file.contains('/') || file.contains([' ', '*', '"']) {
             continue;
         }
-        let folders = ["runtime/src", "core/src", "seal/src", "embedded/src", ""]
+        let folders = ["runtime/src", "core/src", "seal/src", "embedded/src", "azure/src", ""]
             .map(|folder| workspace().join(folder).join(file));
         let [.., in_workspace] = &folders;
         let path = folders.iter().find(|path| path.exists()).unwrap_or(in_workspace);

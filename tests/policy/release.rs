@@ -21,6 +21,7 @@ fn licence_texts_are_whole_in_each_package() {
         "core/",
         "seal/",
         "embedded/",
+        "azure/",
         "conformance/",
         "runtime/",
         "macros/",
@@ -50,7 +51,8 @@ fn licence_texts_are_whole_in_each_package() {
 
 #[test]
 fn published_packages_say_what_a_registry_asks() {
-    for folder in ["core", "seal", "embedded", "conformance", "runtime", "macros", "cli", "server"]
+    for folder in
+        ["core", "seal", "embedded", "azure", "conformance", "runtime", "macros", "cli", "server"]
     {
         let path = format!("{folder}/Cargo.toml");
         let manifest = read(&path);
@@ -70,13 +72,26 @@ fn published_packages_say_what_a_registry_asks() {
             assert!(is_given, "{path} has no `{key}`");
         }
     }
-    for folder in ["core", "seal", "embedded", "runtime"] {
+    for folder in ["core", "seal", "embedded", "azure", "runtime"] {
         let manifest = read(&format!("{folder}/Cargo.toml"));
         let section = between(&manifest, "[package.metadata.docs.rs]", "\n\n");
         assert_eq!(section.len(), 1);
         assert!(section[0].contains("all-features = true") && section[0].contains("docsrs"));
         let library = read(&format!("{folder}/src/lib.rs"));
         assert!(library.contains("#![cfg_attr(docsrs, feature(doc_cfg))]"));
+    }
+}
+
+#[test]
+fn what_the_library_is_made_of_does_not_use_it() {
+    for folder in ["core", "seal", "embedded", "azure", "conformance", "server"] {
+        let manifest = read(&format!("{folder}/Cargo.toml"));
+        let section = between(&manifest, "\n[dependencies]\n", "\n\n");
+        assert_eq!(section.len(), 1, "{folder} has dependencies");
+        let uses = section[0]
+            .lines()
+            .find(|line| line.starts_with("entable.") || line.starts_with("entable "));
+        assert_eq!(uses, None, "{folder} uses the library");
     }
 }
 
