@@ -7,9 +7,11 @@
 mod table;
 mod cache;
 
+#[doc(no_inline)]
+pub use crate::backend::azure::UserDelegationKey;
 pub use cache::SasCache;
 pub use entable_azure::{
-    AccessPolicy, UserDelegationKey,
+    AccessPolicy,
     sas::{AccountPermissions, AccountSas, ResourceTypes, SasToken, TablePermissions},
 };
 pub use table::TableSas;
