@@ -98,7 +98,7 @@ fn write_tables<'s>(
     let begin = || database.begin_write().map_err(|error| fault(error.into()));
     // Without this time, a row that was deleted and is inserted again in the backup could get an
     // ETag that it had before.
-    let tick = snapshot.last_timestamp_bytes()?;
+    let tick = snapshot.timestamp_bound_bytes()?;
     let mut transaction = begin()?;
     let set_tick = || -> Result<(), redb::Error> {
         if let Some(tick) = &tick {

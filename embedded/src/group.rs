@@ -5,7 +5,7 @@ use std::{collections::HashMap, collections::hash_map::Entry};
 
 use entable_core::{
     backend::rules,
-    batch::{Operation, Verb, Written},
+    batch::{Operation, Written},
     edm::Ticks,
     error::Error,
     row::Row,
@@ -39,22 +39,12 @@ pub(crate) struct GroupTransaction<'t> {
     transaction: &'t WriteTransaction,
     catalog: &'t Catalog,
     tables: HashMap<u64, RowsForWrite<'t>>,
-    summary: GroupSummary,
+    /// The last change. `None` if nothing was written.
+    last_change: Option<LastChangedRow>,
 }
 
-/// What a commit has to know about the batches that one transaction of the engine has written.
-#[derive(Default)]
-pub(crate) struct GroupSummary {
-    /// Whether a row was deleted. A deleted row's Timestamp is in no row any more, so the commit
-    /// has to record the last Timestamp.
-    pub(crate) has_deleted: bool,
-    /// The last change. After a failed commit, the file is reopened: if it contains this change, the
-    /// commit happened after all. `None` if nothing was written.
-    pub(crate) proof: Option<LastChangedRow>,
-}
-
-/// The last changed row of a transaction. If the file contains the change, the transaction was
-/// committed.
+/// The last changed row of a transaction. After a failed commit, the file is reopened: if it contains the change, the
+/// commit happened after all.
 pub(crate) struct LastChangedRow {
     pub(crate) table: u64,
     pub(crate) change: RowChange,
@@ -62,7 +52,7 @@ pub(crate) struct LastChangedRow {
 
 impl<'t> GroupTransaction<'t> {
     pub(crate) fn new(transaction: &'t WriteTransaction, catalog: &'t Catalog) -> Self {
-        Self { transaction, catalog, tables: HashMap::new(), summary: GroupSummary::default() }
+        Self { transaction, catalog, tables: HashMap::new(), last_change: None }
     }
 
     /// Applies one batch to the transaction, as a whole or not at all. Also returns a time that is not
@@ -89,19 +79,17 @@ impl<'t> GroupTransaction<'t> {
         let written =
             both.map(|(operation, change)| rules::written_answer(operation, change.row.as_ref()));
         let written = written.collect();
-        self.summary.has_deleted |=
-            operations.iter().any(|operation| operation.verb() == Verb::Delete);
         // One change proves that the whole transaction was committed. It must come from the last batch, since a later
         // batch may overwrite earlier changes.
         if let Some(change) = changes.pop() {
-            self.summary.proof = Some(LastChangedRow { table: entry.id, change });
+            self.last_change = Some(LastChangedRow { table: entry.id, change });
         }
         Ok((written, last))
     }
 
-    /// Returns a summary of the written rows. Closes the engine's tables, which a commit requires.
-    pub(crate) fn into_summary(self) -> GroupSummary {
-        self.summary
+    /// Returns the last change, if anything was written. Closes the engine's tables, which a commit requires.
+    pub(crate) fn into_last_change(self) -> Option<LastChangedRow> {
+        self.last_change
     }
 }
 

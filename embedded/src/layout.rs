@@ -14,7 +14,7 @@ use redb::{Table, TableDefinition};
 pub(crate) const FORMAT: u32 = 1;
 
 /// The table of the database engine (redb) that holds facts about the whole file, by the names in
-/// [`meta`]: the version of the format, a time that no Timestamp written so far exceeds, and the id of the
+/// [`meta`]: the version of the format, the bound of Timestamps, and the id of the
 /// next entity table.
 pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("entable.meta");
 /// The engine's table of all entity tables: the name in lower case, and a [`CatalogEntry`].
@@ -37,7 +37,7 @@ pub(crate) mod meta {
     /// Name of the entry with the version of the file format, a `u32`:
     /// [`FORMAT`].
     pub(crate) const FORMAT: &str = "format";
-    /// Name of the entry with a time, as `i64` ticks, that no Timestamp written so far exceeds.
+    /// Name of the entry with the [bound of Timestamps](crate::timestamp_bound), as `i64` ticks.
     pub(crate) const TICK: &str = "tick";
     /// Name of the entry with the [`StoreId`]. A store without it has no [mark](crate::mark).
     pub(crate) const STORE: &str = "store";

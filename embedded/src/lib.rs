@@ -35,6 +35,7 @@ mod snapshot;
 mod scan;
 mod backup;
 mod frozen;
+mod timestamp_bound;
 mod writer_store;
 
 mod maintenance;

@@ -90,9 +90,8 @@ impl Snapshot {
         Ok(opened.get_or_init(|| rows))
     }
 
-    /// Reads a time that no Timestamp of a deleted row exceeds, in its stored bytes. `None` before
-    /// the first deletion.
-    pub(crate) fn last_timestamp_bytes(&self) -> Result<Option<Vec<u8>>> {
+    /// Reads the bound of Timestamps in its stored bytes. `None` before the first write.
+    pub(crate) fn timestamp_bound_bytes(&self) -> Result<Option<Vec<u8>>> {
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
             let facts = self.transaction.open_table(layout::META)?;
             Ok(facts.get(layout::meta::TICK)?.map(|bytes| bytes.value().to_vec()))

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::{
     catalog::{self, Catalog},
-    group::{ApplyError, GroupSummary, GroupTransaction, LastChangedRow},
+    group::{ApplyError, GroupTransaction, LastChangedRow},
     job::{BatchAnswer, FailedReadAlarm, QueuedBatch, WriterJob},
     layout::{self, CATALOG, META, RowsDefinition, StoreId, TRASH, meta, rows_table_name},
     mark::{CommitMark, MarkWriter},
@@ -26,6 +26,7 @@ use crate::{
     options::{Durability, EmbeddedOptions},
     snapshot::{self, ReaderState, Snapshot},
     store_file::{StoreFile, catch_panic},
+    timestamp_bound::{TimestampBound, decode_bound, store_bound},
     watched_file::WatchedFile,
 };
 
@@ -65,9 +66,9 @@ pub(crate) struct WriterStore {
     pub(crate) reader_state: watch::Sender<ReaderState>,
     /// Lets a reader that gets a disk error ask the writer thread to open the file again. Each opening has its own.
     pub(crate) alarm: FailedReadAlarm,
-    /// A time that no Timestamp written or deleted since the start exceeds, nor one of a row that was
-    /// deleted before.
+    /// A time that no Timestamp seen so far exceeds.
     last: Ticks,
+    bound: TimestampBound,
     /// The time of the first commit that is not on disk yet, or `None` if all commits are.
     pub(crate) unsynced: Option<Instant>,
     /// Whether the last commit was [`CommitMode::SyncedQuickRepair`] and the file opens quickly after a crash.
@@ -91,6 +92,7 @@ impl WriterStore {
     ) -> Result<(Self, watch::Receiver<ReaderState>)> {
         let (reader_state, receiver) = watch::channel(ReaderState::Paused);
         let mark = MarkWriter::new(file.path());
+        let bound = TimestampBound::new(options.durability);
         let mut store = Self {
             file,
             options,
@@ -104,6 +106,7 @@ impl WriterStore {
             reader_state,
             alarm: FailedReadAlarm::new(jobs),
             last: Ticks::default(),
+            bound,
             unsynced: None,
             opens_quickly: true,
             no_maintenance_before: None,
@@ -118,7 +121,7 @@ impl WriterStore {
         Ok((store, receiver))
     }
 
-    /// Reads catalog, deleted tables and last Timestamp from a file that was opened, and publishes a
+    /// Reads catalog, deleted tables and the bound of Timestamps from a file that was opened, and publishes a
     /// snapshot.
     fn load_opened_file(&mut self, opened: OpenedFile) -> Result<()> {
         let OpenedFile { database, disk } = opened;
@@ -127,15 +130,12 @@ impl WriterStore {
             self.id = open_file::read_store_id(&database)?;
             let transaction = database.begin_read()?;
             let facts = transaction.open_table(META)?;
-            // Without the entry, no row was deleted so far. A row that exists keeps its own
-            // Timestamp, and its next one is later in any case.
-            let tick = match facts.get(meta::TICK)? {
-                Some(bytes) => read_last_timestamp(bytes.value())?,
+            // Without the entry, no row was written so far.
+            let bound = match facts.get(meta::TICK)? {
+                Some(bytes) => decode_bound(bytes.value())?,
                 None => Ticks::default(),
             };
-            // Readers may have seen later Timestamps, of commits that were lost before they were on
-            // disk.
-            self.last = self.last.max(tick);
+            self.last = self.bound.take_over(bound, self.last);
             self.trash.clear();
             for item in transaction.open_table(TRASH)?.iter()? {
                 self.trash.push(item?.0.value());
@@ -209,8 +209,7 @@ impl WriterStore {
     /// Writes everything that was acknowledged to disk and closes the file, which unlocks it. Waits for
     /// reads that are under way, up to 5 s.
     pub(crate) fn sync_and_close_file(mut self) -> Result<()> {
-        let synced =
-            if self.unsynced.is_some() { self.sync_acknowledged_commits() } else { Ok(()) };
+        let synced = self.sync_for_rest();
         // Once the engine is closed, reads of its snapshots fail: those under way may finish first.
         let closed = ReaderState::Stopped("the store was closed; reopen it".into());
         snapshot::replace_and_wait(&self.reader_state, closed);
@@ -237,15 +236,17 @@ impl WriterStore {
         }
     }
 
-    /// Returns the mode of the next commit of rows: `Synced` if the store syncs each commit.
-    /// Otherwise `SyncedQuickRepair` if the first unsynced commit is as old as the longest delay of
-    /// a sync, and `Unsynced` before.
-    fn next_commit_mode(&self) -> CommitMode {
-        match (self.longest_sync_delay(), self.unsynced) {
-            (None, _) => CommitMode::Synced,
-            // A store that syncs seldom can afford the second sync.
-            (Some(delay), Some(since)) if since.elapsed() >= delay => CommitMode::SyncedQuickRepair,
-            (Some(_), _) => CommitMode::Unsynced,
+    /// Returns the mode of the next commit of rows, whose last Timestamp is `last`: `Synced` if the store syncs each
+    /// commit. Otherwise `SyncedQuickRepair` if the first unsynced commit is as old as the longest delay of a sync, or
+    /// if the bound on disk does not cover `last`. Otherwise `Unsynced`.
+    fn next_commit_mode(&self, last: Ticks) -> CommitMode {
+        let Some(delay) = self.longest_sync_delay() else { return CommitMode::Synced };
+        let is_due = self.unsynced.is_some_and(|since| since.elapsed() >= delay);
+        // A store that syncs seldom can afford the second sync.
+        if is_due || !self.bound.covers(last) {
+            CommitMode::SyncedQuickRepair
+        } else {
+            CommitMode::Unsynced
         }
     }
 
@@ -255,22 +256,21 @@ impl WriterStore {
         if self.database.is_none() {
             self.reopen_file()?;
         }
-        let mode = self.next_commit_mode();
         let mut last = self.last;
         let applied = catch_panic(|| {
-            let transaction = self.begin_transaction(mode)?;
-            let (answers, summary) = self.apply_group(&transaction, group, &mut last)?;
-            if summary.has_deleted {
-                store_last_tick(&transaction, last)?;
-            }
-            Ok((transaction, answers, summary))
+            let mut transaction = self.begin_transaction()?;
+            let (answers, proof) = self.apply_group(&transaction, group, &mut last)?;
+            let mode = self.next_commit_mode(last);
+            let bound = self.bound_for_commit(mode, last);
+            prepare_commit(&mut transaction, mode, bound)?;
+            Ok((transaction, answers, proof, mode, bound))
         });
-        let (transaction, answers, summary) = match applied {
+        let (transaction, answers, proof, mode, bound) = match applied {
             Ok(applied) => applied,
             // Nothing was committed, so the file cannot contain the transaction.
             Err(error) => return Err(self.reopen_after_failure(error, |_| false)),
         };
-        let Some(proof) = summary.proof else {
+        let Some(proof) = proof else {
             drop(transaction);
             if mode == CommitMode::SyncedQuickRepair {
                 // Earlier writes are due on disk, even if all batches of this group are refused.
@@ -291,23 +291,28 @@ impl WriterStore {
         }
         self.last_sync_duration = (mode != CommitMode::Unsynced).then(|| started.elapsed());
         self.last = last;
-        self.note_commit(mode);
+        self.note_commit(mode, bound);
         self.publish_commit();
         Ok(answers)
     }
 
-    /// Begins a transaction that will be committed in the given mode.
-    fn begin_transaction(&self, mode: CommitMode) -> Result<WriteTransaction, redb::Error> {
+    fn begin_transaction(&self) -> Result<WriteTransaction, redb::Error> {
         let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
-        let mut transaction = database.begin_write()?;
-        if mode == CommitMode::Unsynced {
-            transaction.set_durability(redb::Durability::None)?;
-        }
-        transaction.set_quick_repair(mode == CommitMode::SyncedQuickRepair);
-        Ok(transaction)
+        Ok(database.begin_write()?)
     }
 
-    /// Applies the batches of a group to a transaction. Returns the answer to each, and a summary of what was applied.
+    /// Returns the bound of Timestamps that a commit in the given mode has to store. `last` is the last Timestamp of
+    /// the commit.
+    fn bound_for_commit(&self, mode: CommitMode, last: Ticks) -> Option<Ticks> {
+        match mode {
+            CommitMode::Unsynced => None,
+            CommitMode::Synced | CommitMode::SyncedQuickRepair => {
+                self.bound.for_commit(last, self.options.clock.now())
+            }
+        }
+    }
+
+    /// Applies the batches of a group to a transaction. Returns the answer to each, and the last change, if there is one.
     /// A batch that is refused or past its deadline gets its error as the answer and changes nothing. `last` is an
     /// upper bound of the Timestamps of applied batches, before and after the call.
     ///
@@ -319,7 +324,7 @@ impl WriterStore {
         transaction: &WriteTransaction,
         group: &[QueuedBatch],
         last: &mut Ticks,
-    ) -> Result<(Vec<BatchAnswer>, GroupSummary), redb::Error> {
+    ) -> Result<(Vec<BatchAnswer>, Option<LastChangedRow>), redb::Error> {
         let mut applied = GroupTransaction::new(transaction, &self.catalog);
         let mut answers = Vec::with_capacity(group.len());
         for write in group {
@@ -341,11 +346,15 @@ impl WriterStore {
                 Err(ApplyError::Engine(error)) => return Err(error),
             });
         }
-        Ok((answers, applied.into_summary()))
+        Ok((answers, applied.into_last_change()))
     }
 
-    /// Notes whether all commits are on disk, after a commit in the given mode. If so, marks that they are.
-    fn note_commit(&mut self, mode: CommitMode) {
+    /// Notes whether all commits are on disk, after a commit in the given mode that stored `bound`. If so, marks that
+    /// they are.
+    fn note_commit(&mut self, mode: CommitMode, bound: Option<Ticks>) {
+        if let Some(bound) = bound {
+            self.bound.note_stored(bound);
+        }
         match mode {
             CommitMode::Unsynced => _ = self.unsynced.get_or_insert_with(Instant::now),
             CommitMode::Synced | CommitMode::SyncedQuickRepair => {
@@ -376,7 +385,7 @@ impl WriterStore {
     ) -> Error {
         let in_file = matches!(error, redb::Error::Corrupted(_));
         let error = self.file.engine_error(error);
-        if in_file && catch_panic(|| self.begin_transaction(CommitMode::Synced)).is_ok() {
+        if in_file && catch_panic(|| self.begin_transaction()).is_ok() {
             return error;
         }
         match self.reopen_file() {
@@ -417,12 +426,26 @@ impl WriterStore {
         work: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
         happened: impl FnOnce(&Self) -> bool,
     ) -> Result<T> {
+        let bound = self.bound_for_commit(mode, self.last);
+        self.run_with_bound(mode, bound, work, happened)
+    }
+
+    /// Runs and commits a transaction as [`run_transaction`](Self::run_transaction) does, and stores a bound of
+    /// Timestamps with it.
+    fn run_with_bound<T>(
+        &mut self,
+        mode: CommitMode,
+        bound: Option<Ticks>,
+        work: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
+        happened: impl FnOnce(&Self) -> bool,
+    ) -> Result<T> {
         if self.database.is_none() {
             self.reopen_file()?;
         }
         let written = catch_panic(|| {
-            let transaction = self.begin_transaction(mode)?;
+            let mut transaction = self.begin_transaction()?;
             let value = work(&transaction)?;
+            prepare_commit(&mut transaction, mode, bound)?;
             Ok((transaction, value))
         });
         let (transaction, value) = match written {
@@ -431,7 +454,7 @@ impl WriterStore {
         };
         match catch_panic(|| Ok(transaction.commit()?)) {
             Ok(()) => {
-                self.note_commit(mode);
+                self.note_commit(mode, bound);
                 Ok(value)
             }
             Err(error) => Err(self.reopen_after_failure(error, happened)),
@@ -440,8 +463,33 @@ impl WriterStore {
 
     /// Makes every commit that was acknowledged so far durable on disk.
     pub(crate) fn sync_acknowledged_commits(&mut self) -> Result<()> {
-        // An empty transaction leaves no trace: after a failure, the file does not show whether it was committed.
-        self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
+        let mode = CommitMode::SyncedQuickRepair;
+        let bound = match self.options.durability {
+            // Every write so far is on disk, and the next one can store a bound without a further sync.
+            Durability::Sync => self.bound.for_rest(self.last),
+            Durability::Relaxed { .. } => self.bound_for_commit(mode, self.last),
+        };
+        self.sync_with_bound(bound)
+    }
+
+    /// Makes every commit durable before the file is closed, and stores the last Timestamp. Does nothing if both are
+    /// on disk already.
+    fn sync_for_rest(&mut self) -> Result<()> {
+        let bound = self.bound.for_rest(self.last);
+        match (self.unsynced, bound) {
+            (None, None) => Ok(()),
+            (Some(_), _) => self.sync_with_bound(bound),
+            (None, Some(_)) => {
+                // A failure loses no write: the bound on disk is only later than it has to be.
+                drop(self.database.is_some().then(|| self.sync_with_bound(bound)));
+                Ok(())
+            }
+        }
+    }
+
+    fn sync_with_bound(&mut self, bound: Option<Ticks>) -> Result<()> {
+        // The transaction changes no row: after a failure, the file does not show whether it was committed.
+        self.run_with_bound(CommitMode::SyncedQuickRepair, bound, |_| Ok(()), |_| true)
     }
 
     /// Syncs, and after a failure lets maintenance rest for [`REST_AFTER_FAILURE`].
@@ -481,18 +529,11 @@ impl WriterStore {
     /// Deletes a table. Its rows take space until maintenance reclaims them.
     pub(crate) fn delete_table(&mut self, name: &str) -> Result<()> {
         let entry = self.catalog.get_for_delete(name)?.clone();
-        // The rows are not read here. One that was written before the store was opened can be later
-        // than `last`, but not later than the clock, unless the clock was set back.
-        let last = self.last.max(self.options.clock.now());
         self.run_transaction(
             CommitMode::Synced,
-            |transaction| {
-                catalog::remove_table(transaction, &entry)?;
-                store_last_tick(transaction, last)
-            },
+            |transaction| catalog::remove_table(transaction, &entry),
             |store| store.catalog.get(name).is_err(),
         )?;
-        self.last = last;
         self.catalog = Arc::new(self.catalog.without_table(entry.id));
         self.trash.push(entry.id);
         // A time that is too long for ticks keeps the name taken as long as the store is open.
@@ -515,31 +556,18 @@ impl WriterStore {
     }
 }
 
-/// Stores the time `last`, an upper bound of all Timestamps so far. Later Timestamps then exceed those of deleted rows,
-/// and a reinserted row never gets an ETag that it had before.
-fn store_last_tick(transaction: &WriteTransaction, last: Ticks) -> Result<(), redb::Error> {
-    let mut facts = transaction.open_table(META)?;
-    facts.insert(meta::TICK, &last.get().to_le_bytes()[..])?;
-    Ok(())
-}
-
-/// Reads the time that [`store_last_tick`] stored.
-fn read_last_timestamp(bytes: &[u8]) -> Result<Ticks, redb::Error> {
-    let ticks = bytes.try_into().ok().map(i64::from_le_bytes).and_then(Ticks::new);
-    ticks.ok_or_else(|| redb::Error::Corrupted("the last Timestamp is damaged".to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_damaged_last_timestamp_is_not_taken_for_none() {
-        let ticks = Ticks::UNIX_EPOCH;
-        assert_eq!(read_last_timestamp(&ticks.get().to_le_bytes()).unwrap(), ticks);
-        for damaged in [&[][..], &[0; 7], &[0; 9], &(-1_i64).to_le_bytes(), &[0xff; 8]] {
-            let error = read_last_timestamp(damaged).unwrap_err();
-            assert!(matches!(error, redb::Error::Corrupted(_)), "{damaged:?}");
-        }
+/// Prepares a transaction for a commit in the given mode, which stores `bound`.
+fn prepare_commit(
+    transaction: &mut WriteTransaction,
+    mode: CommitMode,
+    bound: Option<Ticks>,
+) -> Result<(), redb::Error> {
+    if let Some(bound) = bound {
+        store_bound(transaction, bound)?;
     }
+    if mode == CommitMode::Unsynced {
+        transaction.set_durability(redb::Durability::None)?;
+    }
+    transaction.set_quick_repair(mode == CommitMode::SyncedQuickRepair);
+    Ok(())
 }

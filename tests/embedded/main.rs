@@ -11,6 +11,7 @@ mod copied_blobs;
 mod data;
 mod disk;
 mod durability;
+mod etags;
 mod files;
 mod marks;
 mod processes;
