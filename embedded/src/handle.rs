@@ -25,6 +25,7 @@ use entable_core::{
 use tokio::sync::{oneshot, watch};
 
 use crate::{
+    at_once::WayToWriter,
     backup,
     frozen::{self, FrozenStore},
     job::{QueuedBatch, WriterJob},
@@ -32,6 +33,7 @@ use crate::{
     open_file::{self, OpenedFile, Opening},
     options::EmbeddedOptions,
     scan,
+    shared_store::SharedStore,
     snapshot::{self, ReaderState},
     store_file::StoreFile,
     writer,
@@ -71,6 +73,7 @@ pub struct Embedded {
     file: StoreFile,
     reader_state: watch::Receiver<ReaderState>,
     clock: Arc<dyn Clock>,
+    way: WayToWriter,
     /// `None` once the writer thread has been asked to stop.
     jobs: Option<Arc<Sender<WriterJob>>>,
     writer: Option<JoinHandle<()>>,
@@ -157,14 +160,18 @@ impl Embedded {
         options: EmbeddedOptions,
     ) -> Result<Self> {
         let clock = options.clock.clone();
+        let durability = options.durability;
         let (jobs, waiting) = channel();
         let jobs = Arc::new(jobs);
         let to_writer = Arc::downgrade(&jobs);
         let (store, reader_state) = WriterStore::new(file.clone(), opened, options, to_writer)?;
+        let store = Arc::new(SharedStore::new(store));
+        let way = WayToWriter::new(durability, &store, &jobs);
         let thread = std::thread::Builder::new().name("entable writer".to_owned());
-        let writer = thread.spawn(move || writer::run_writer(store, &waiting));
+        let writer = thread.spawn(move || writer::run_writer(&store, &waiting));
         let writer = writer.map_err(|error| file.io_error(error))?;
-        Ok(Self { file, reader_state, clock, jobs: Some(jobs), writer: Some(writer) })
+        let (jobs, writer) = (Some(jobs), Some(writer));
+        Ok(Self { file, reader_state, clock, way, jobs, writer })
     }
 
     /// Waits until all writes acknowledged before the call are on disk. Only a store with
@@ -289,9 +296,14 @@ impl Embedded {
         job: impl FnOnce(oneshot::Sender<T>) -> WriterJob,
     ) -> Result<T> {
         let (sender, answer) = oneshot::channel();
-        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job(sender)).is_ok());
-        let stopped = || snapshot::stopped_error(&self.file, &self.reader_state.borrow());
-        if sent { answer.await.map_err(|_| stopped()) } else { Err(stopped()) }
+        self.way.send(job(sender));
+        self.wait_for(answer).await
+    }
+
+    /// Waits for an answer of the writer thread. Fails if the thread ends without one.
+    async fn wait_for<T>(&self, answer: oneshot::Receiver<T>) -> Result<T> {
+        let stopped = |_| snapshot::stopped_error(&self.file, &self.reader_state.borrow());
+        answer.await.map_err(stopped)
     }
 }
 
@@ -352,14 +364,12 @@ impl Backend for Embedded {
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
         Box::pin(async move {
             rules::check_not_empty(batch)?;
-            let table = batch.table().to_owned();
-            let operations = batch.operations_arc();
-            let deadline = batch.deadline().cloned();
-            let answer = self
-                .ask_writer(|answer| {
-                    WriterJob::Write(QueuedBatch { table, operations, deadline, answer })
-                })
-                .await?;
+            let caller = self.way.enter();
+            let (batch_to_apply, answer) = QueuedBatch::new(batch);
+            let answer = match self.way.apply_or_send(batch_to_apply, &caller).await {
+                Some(answer) => answer,
+                None => self.wait_for(answer).await?,
+            };
             answer.map_err(|(index, error)| match index {
                 Some(index) => rules::name_operation_in_error(error, batch, index),
                 None => error.in_table(batch.table()),

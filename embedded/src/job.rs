@@ -10,7 +10,7 @@ use std::{
 };
 
 use entable_core::{
-    batch::{Deadline, Operation, Written},
+    batch::{Batch, Deadline, Operation, Written},
     error::{Error, Result},
 };
 use tokio::sync::oneshot;
@@ -35,8 +35,18 @@ pub(crate) enum WriterJob {
     BeginCopy(File, oneshot::Sender<Result<BegunCopy>>),
     /// Opens the file again if a read has found that the disk failed. Nobody waits for an answer.
     ReopenAfterFailedRead,
+    /// Has the thread look again when maintenance is due, after a write on its caller's thread. Nobody waits for an
+    /// answer.
+    TimeMaintenance,
     /// Ends the writer thread, once the file is closed.
     Close(oneshot::Sender<Result<()>>),
+}
+
+impl WriterJob {
+    /// Returns whether somebody waits for the answer.
+    pub(crate) const fn has_caller(&self) -> bool {
+        !matches!(self, Self::ReopenAfterFailedRead | Self::TimeMaintenance)
+    }
 }
 
 /// Tells the writer thread that a read found the disk failed, and in which opening of the file.
@@ -91,6 +101,14 @@ pub(crate) struct QueuedBatch {
 }
 
 impl QueuedBatch {
+    /// Makes a batch ready for the writer thread. Also returns the channel of its answer.
+    pub(crate) fn new(batch: &Batch) -> (Self, oneshot::Receiver<BatchAnswer>) {
+        let (answer, receiver) = oneshot::channel();
+        let (table, operations) = (batch.table().to_owned(), batch.operations_arc());
+        let deadline = batch.deadline().cloned();
+        (Self { table, operations, deadline, answer }, receiver)
+    }
+
     /// Returns the number of bytes of the rows of the batch.
     pub(crate) fn row_byte_count(&self) -> usize {
         self.operations.iter().map(|operation| operation.row().as_bytes().len()).sum()

@@ -5,8 +5,8 @@
 //!
 //! [entable]: https://docs.rs/entable
 
-// One thread writes. Readers share a snapshot, which the writer replaces after each commit. Readers and the writer
-// never wait for each other.
+// One thread writes at a time: the writer thread, or a caller of a relaxed store that writes alone. Readers share a
+// snapshot, which the writer replaces after each commit. Readers and the writer never wait for each other.
 
 // The published documentation shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -27,6 +27,7 @@ mod catalog;
 mod unfinished_file;
 mod open_file;
 mod row_changes;
+mod timestamp_bound;
 
 mod group;
 mod job;
@@ -35,12 +36,13 @@ mod snapshot;
 mod scan;
 mod backup;
 mod frozen;
-mod timestamp_bound;
 mod writer_store;
 
 mod maintenance;
+mod shared_store;
 mod writer;
 
+mod at_once;
 mod handle;
 mod verify_copy;
 

@@ -20,12 +20,12 @@ use entable_core::{
     row::Row,
 };
 use redb::{BackendError, StorageBackend, backends::FileBackend};
-use tokio::sync::oneshot;
 
 use crate::{
     Durability, Embedded, EmbeddedOptions,
     job::QueuedBatch,
     open_file::{self, OpenedFile, Opening},
+    shared_store::SharedStore,
     snapshot::{ReaderState, Snapshot},
     store_file::StoreFile,
     watched_file::WatchedFile,
@@ -50,9 +50,7 @@ fn store(path: &Path) -> WriterStore {
 fn insert() -> QueuedBatch {
     let row = Row::build("p", "r").finish().unwrap();
     let batch = Batch::single("Staff", Operation::insert(row)).unwrap();
-    let (answer, _) = oneshot::channel();
-    let (table, operations) = (batch.table().to_owned(), batch.operations_arc());
-    QueuedBatch { table, operations, deadline: None, answer }
+    QueuedBatch::new(&batch).0
 }
 
 #[test]
@@ -66,6 +64,32 @@ fn refused_writes_do_not_put_the_disk_off() {
     std::thread::sleep(DELAY);
     assert!(store.commit_group(&[insert()]).unwrap().remove(0).is_err());
     assert!(store.unsynced.is_none(), "the write is on disk, though none came after it");
+}
+
+#[test]
+fn a_commit_that_waits_for_the_disk_is_left_to_the_writer_thread() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = store(&directory.path().join("store.db"));
+    assert!(store.commit_at_once(&insert()).unwrap().is_ok());
+    assert!(store.commit_at_once(&insert()).unwrap().is_err(), "the row exists");
+    std::thread::sleep(DELAY);
+    assert!(store.commit_at_once(&insert()).is_none(), "its sync is due");
+    store.flush_commits().unwrap();
+    assert!(store.commit_at_once(&insert()).is_some());
+    store.database = None;
+    assert!(store.commit_at_once(&insert()).is_none(), "the file is not open");
+}
+
+#[test]
+fn a_caller_writes_at_once_only_while_nobody_writes_and_no_job_waits() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = SharedStore::new(store(&directory.path().join("store.db")));
+    let (is_held, _) = shared.run(|_| shared.lock_if_idle().is_none()).unwrap();
+    assert!(is_held && shared.lock_if_idle().is_some());
+    shared.note_sent();
+    assert!(shared.lock_if_idle().is_none(), "it would overtake the job");
+    shared.note_done(1);
+    assert!(shared.lock_if_idle().is_some());
 }
 
 fn is_readable(store: &WriterStore) -> bool {
@@ -190,9 +214,9 @@ fn open_on_failing_disk(path: &Path) -> (OpenedFile, Arc<AtomicI64>) {
 }
 
 /// Returns a store with the tables Staff and Old on a failing disk, and the accesses that the disk has left.
-fn store_on_failing_disk(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
+fn store_on_failing_disk(path: &Path, durability: Durability) -> (WriterStore, Arc<AtomicI64>) {
     let (opened, accesses_left) = open_on_failing_disk(path);
-    let options = EmbeddedOptions::new().cache_bytes(0);
+    let options = EmbeddedOptions::new().cache_bytes(0).durability(durability);
     let opened = WriterStore::new(StoreFile::new(path), opened, options, Weak::new());
     let (mut store, _reader_state) = opened.unwrap();
     store.create_table("Old").unwrap();
@@ -202,12 +226,14 @@ fn store_on_failing_disk(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
 /// Does `work` on a disk that fails after no access, after one, and so on until `work` needs no more. The
 /// answer has to agree with the file, and readers have to continue without another write.
 fn fail_at_each_access(
+    durability: Durability,
     work: impl Fn(&mut WriterStore) -> Result<()>,
     is_done: impl Fn(&Snapshot) -> bool,
 ) {
     for accesses in 0.. {
         let directory = tempfile::tempdir().unwrap();
-        let (mut store, left) = store_on_failing_disk(&directory.path().join("store.db"));
+        let (mut store, left) =
+            store_on_failing_disk(&directory.path().join("store.db"), durability);
         left.store(accesses, SeqCst);
         let answer = work(&mut store);
         let has_failed = left.load(SeqCst) < 0;
@@ -233,7 +259,26 @@ fn fail_at_each_access(
 #[test]
 fn the_answer_to_a_write_on_a_failing_disk_agrees_with_the_file() {
     fail_at_each_access(
+        Durability::Sync,
         |store| store.commit_group(&[insert()])?.remove(0).map(drop).map_err(|(_, error)| error),
+        |snapshot| snapshot.read_row("Staff", "p", "r").unwrap().is_some(),
+    );
+}
+
+#[test]
+fn the_answer_to_a_write_at_once_on_a_failing_disk_agrees_with_the_file() {
+    let insert_and_flush = |store: &mut WriterStore| {
+        let batch = insert();
+        let answer = match store.commit_at_once(&batch) {
+            Some(answer) => answer,
+            None => store.commit_group(&[batch])?.remove(0),
+        };
+        answer.map_err(|(_, error)| error)?;
+        store.flush_commits()
+    };
+    fail_at_each_access(
+        Durability::Relaxed { delay: Duration::from_secs(3600) },
+        insert_and_flush,
         |snapshot| snapshot.read_row("Staff", "p", "r").unwrap().is_some(),
     );
 }
@@ -241,6 +286,7 @@ fn the_answer_to_a_write_on_a_failing_disk_agrees_with_the_file() {
 #[test]
 fn the_answer_to_a_new_table_on_a_failing_disk_agrees_with_the_file() {
     fail_at_each_access(
+        Durability::Sync,
         |store| store.create_table("New"),
         |snapshot| snapshot.catalog().get("New").is_ok(),
     );
@@ -249,6 +295,7 @@ fn the_answer_to_a_new_table_on_a_failing_disk_agrees_with_the_file() {
 #[test]
 fn the_answer_to_a_deleted_table_on_a_failing_disk_agrees_with_the_file() {
     fail_at_each_access(
+        Durability::Sync,
         |store| store.delete_table("Old"),
         |snapshot| snapshot.catalog().get("Old").is_err(),
     );

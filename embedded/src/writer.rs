@@ -9,7 +9,8 @@ use std::{
 use entable_core::error::Error;
 
 use crate::{
-    job::{QueuedBatch, WriterJob},
+    job::{BatchAnswer, QueuedBatch, WriterJob},
+    shared_store::SharedStore,
     writer_store::WriterStore,
 };
 
@@ -20,37 +21,55 @@ const GROUP_BATCHES: usize = 512;
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 /// Does jobs, and maintenance while there are none, until all senders of jobs are dropped. Then closes
-/// the store.
-pub(crate) fn run_writer(mut store: WriterStore, jobs: &Receiver<WriterJob>) {
+/// the store. Also ends if a caller has panicked while it wrote at once.
+pub(crate) fn run_writer(store: &SharedStore, jobs: &Receiver<WriterJob>) {
+    // A failure is ignored: whoever closed the store has got it, and after a panic nothing is left to do.
+    let _ = do_jobs(store, jobs);
+}
+
+/// Does jobs until the store is closed. Returns `None` if a panic ended it.
+fn do_jobs(store: &SharedStore, jobs: &Receiver<WriterJob>) -> Option<()> {
     let mut taken = None;
     let mut last_group = 1;
+    let ((), mut pause) = store.run(|_| ())?;
     loop {
-        let next = match (taken.take(), store.time_to_maintenance()) {
+        let next = match (taken.take(), pause.maintenance_after) {
             (Some(job), _) => Ok(job),
             (None, Some(time)) => jobs.recv_timeout(time),
             (None, None) => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match next {
             Ok(WriterJob::Write(first)) => {
-                // Half a sync costs less than the second sync that the wait can save.
-                let wait = store.last_sync_duration().map_or(Duration::ZERO, |time| time / 2);
-                let (group, other) = gather_group(first, jobs, last_group, wait);
+                let group;
+                (group, taken) = gather_group(first, jobs, last_group, pause.for_more_batches);
                 last_group = group.len();
-                commit_and_answer(&mut store, group);
-                taken = other;
+                let answers;
+                (answers, pause) = store.run(|store| commit_group(store, group))?;
+                // Before the answers, so that the next batch of a task may find the store idle.
+                store.note_done(last_group);
+                answers.into_iter().for_each(Answered::send);
             }
             Ok(WriterJob::Close(answer)) => {
+                let (closed, _) = store.run(WriterStore::sync_and_close_file)?;
                 // Nobody may wait for the answer any more.
-                drop(answer.send(store.sync_and_close_file()));
-                return;
+                drop(answer.send(closed));
+                return Some(());
             }
-            Ok(job) => run_job(&mut store, job),
-            Err(RecvTimeoutError::Timeout) => store.run_maintenance_step(),
-            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(job) => {
+                let has_caller = job.has_caller();
+                ((), pause) = store.run(|store| run_job(store, job))?;
+                store.note_done(usize::from(has_caller));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                ((), pause) = store.run(WriterStore::run_maintenance_step)?;
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                // A failure is ignored: nobody is left to get it, and the engine syncs once more on closing.
+                let _ = store.run(WriterStore::sync_and_close_file)?;
+                return Some(());
+            }
         }
     }
-    // A failure is ignored: nobody is left to get it, and the engine syncs once more on closing.
-    drop(store.sync_and_close_file());
 }
 
 fn run_job(store: &mut WriterStore, job: WriterJob) {
@@ -58,7 +77,7 @@ fn run_job(store: &mut WriterStore, job: WriterJob) {
     drop(match job {
         // The loop commits writes in groups itself, so none gets here.
         WriterJob::Write(batch) => {
-            commit_and_answer(store, vec![batch]);
+            commit_group(store, vec![batch]).into_iter().for_each(Answered::send);
             Ok(())
         }
         WriterJob::Create(name, answer) => answer.send(store.create_table(&name)),
@@ -77,6 +96,8 @@ fn run_job(store: &mut WriterStore, job: WriterJob) {
             store.reopen_after_failed_read();
             Ok(())
         }
+        // The loop looks when maintenance is due before it waits for the next job.
+        WriterJob::TimeMaintenance => Ok(()),
         // The loop of the thread handles it, since the store ends with it.
         WriterJob::Close(answer) => answer.send(Ok(())),
     });
@@ -116,22 +137,33 @@ fn gather_group(
     (group, None)
 }
 
-/// Commits a group of batches and answers each. If the group fails because of a damaged page, commits the batches one
-/// by one. Then only batches that need the page fail.
-fn commit_and_answer(store: &mut WriterStore, group: Vec<QueuedBatch>) {
+/// The answer to a batch, on its way to the caller.
+struct Answered {
+    batch: QueuedBatch,
+    answer: BatchAnswer,
+}
+
+impl Answered {
+    fn send(self) {
+        // The result is ignored: a caller that was dropped does not need its answer.
+        drop(self.batch.answer.send(self.answer));
+    }
+}
+
+/// Commits a group of batches and returns the answer to each. If the group fails because of a damaged page, commits the
+/// batches one by one. Then only batches that need the page fail.
+fn commit_group(store: &mut WriterStore, group: Vec<QueuedBatch>) -> Vec<Answered> {
     match store.commit_group(&group) {
         Ok(answers) => {
-            for (batch, answer) in group.into_iter().zip(answers) {
-                drop(batch.answer.send(answer));
-            }
+            let both = group.into_iter().zip(answers);
+            both.map(|(batch, answer)| Answered { batch, answer }).collect()
         }
         Err(error) if group.len() > 1 && error.is_corrupt() => {
-            group.into_iter().for_each(|batch| commit_and_answer(store, vec![batch]));
+            group.into_iter().flat_map(|batch| commit_group(store, vec![batch])).collect()
         }
         Err(error) => {
-            for batch in group {
-                drop(batch.answer.send(Err((None, copy_error(&error)))));
-            }
+            let failed = |batch| Answered { batch, answer: Err((None, copy_error(&error))) };
+            group.into_iter().map(failed).collect()
         }
     }
 }

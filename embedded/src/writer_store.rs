@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    slice,
     sync::{Arc, Weak, mpsc::Sender},
     time::{Duration, Instant},
 };
@@ -208,7 +209,7 @@ impl WriterStore {
 
     /// Writes everything that was acknowledged to disk and closes the file, which unlocks it. Waits for
     /// reads that are under way, up to 5 s.
-    pub(crate) fn sync_and_close_file(mut self) -> Result<()> {
+    pub(crate) fn sync_and_close_file(&mut self) -> Result<()> {
         let synced = self.sync_for_rest();
         // Once the engine is closed, reads of its snapshots fail: those under way may finish first.
         let closed = ReaderState::Stopped("the store was closed; reopen it".into());
@@ -294,6 +295,35 @@ impl WriterStore {
         self.note_commit(mode, bound);
         self.publish_commit();
         Ok(answers)
+    }
+
+    /// Commits one batch on its caller's thread. Returns `None`, and changes nothing, if the writer thread has to do it:
+    /// because the commit waits for the disk, or because the engine fails and the file has to be opened again.
+    pub(crate) fn commit_at_once(&mut self, batch: &QueuedBatch) -> Option<BatchAnswer> {
+        if self.database.is_none() || self.next_commit_mode(self.last) != CommitMode::Unsynced {
+            return None;
+        }
+        let mut last = self.last;
+        let applied = catch_panic(|| {
+            let mut transaction = self.begin_transaction()?;
+            let (answers, proof) =
+                self.apply_group(&transaction, slice::from_ref(batch), &mut last)?;
+            prepare_commit(&mut transaction, CommitMode::Unsynced, None)?;
+            Ok((transaction, answers, proof))
+        });
+        let (transaction, mut answers, proof) = applied.ok()?;
+        if proof.is_some() {
+            if self.next_commit_mode(last) != CommitMode::Unsynced {
+                return None;
+            }
+            // An engine that fails to commit refuses the next transaction, so the writer thread does not write the
+            // batch a second time.
+            catch_panic(|| Ok(transaction.commit()?)).ok()?;
+            self.last = last;
+            self.note_commit(CommitMode::Unsynced, None);
+            self.publish_commit();
+        }
+        answers.pop()
     }
 
     fn begin_transaction(&self) -> Result<WriteTransaction, redb::Error> {

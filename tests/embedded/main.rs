@@ -7,6 +7,7 @@
     reason = "tests stop where something is wrong"
 )]
 
+mod at_once;
 mod copied_blobs;
 mod data;
 mod disk;

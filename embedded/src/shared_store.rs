@@ -1,0 +1,66 @@
+//! The open file, shared by the writer thread and the callers that write at once: one of them writes at a time.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use crate::writer_store::WriterStore;
+
+/// How long the writer thread may wait.
+pub(crate) struct Pause {
+    /// The time until the next step of maintenance is due, or `None` if none is pending.
+    pub(crate) maintenance_after: Option<Duration>,
+    /// The time that a group may wait for further batches.
+    pub(crate) for_more_batches: Duration,
+}
+
+/// The open file behind a lock.
+pub(crate) struct SharedStore {
+    store: Mutex<WriterStore>,
+    /// Number of jobs that were sent to the writer thread and are not done.
+    waiting: AtomicUsize,
+}
+
+impl SharedStore {
+    pub(crate) fn new(store: WriterStore) -> Self {
+        Self { store: Mutex::new(store), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Runs work of the writer thread, once no caller holds the store. Also returns how long the thread may pause
+    /// afterwards. Returns `None` if a thread has panicked while it held the store, whose state is then unknown.
+    // Once for each job: a second lock could be in the way of a caller that finds no job waiting.
+    pub(crate) fn run<T>(&self, work: impl FnOnce(&mut WriterStore) -> T) -> Option<(T, Pause)> {
+        let mut store = self.store.lock().ok()?;
+        let done = work(&mut store);
+        // Half a sync costs less than the second sync that the wait can save.
+        let for_more_batches = store.last_sync_duration().map_or(Duration::ZERO, |time| time / 2);
+        let maintenance_after = store.time_to_maintenance();
+        Some((done, Pause { maintenance_after, for_more_batches }))
+    }
+
+    /// Returns whether no job waits for the writer thread.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.load(SeqCst) == 0
+    }
+
+    /// Locks the store for a caller, if nobody writes and no job waits. Never waits.
+    // The caller must not overtake jobs that were sent before, so it looks at them once it has the store.
+    pub(crate) fn lock_if_idle(&self) -> Option<MutexGuard<'_, WriterStore>> {
+        let store = self.store.try_lock().ok()?;
+        self.is_idle().then_some(store)
+    }
+
+    /// Notes that a job is about to be sent.
+    pub(crate) fn note_sent(&self) {
+        self.waiting.fetch_add(1, SeqCst);
+    }
+
+    /// Notes that the writer thread has done jobs.
+    pub(crate) fn note_done(&self, jobs: usize) {
+        self.waiting.fetch_sub(jobs, SeqCst);
+    }
+}

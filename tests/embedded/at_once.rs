@@ -1,0 +1,155 @@
+//! Tests which writes of a relaxed store their caller's thread applies, and that jobs keep their order.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+use entable::{
+    Batch, Clock, Condition, Operation, Ticks, ValueRef,
+    backend::{Backend, Durability, Embedded, EmbeddedOptions, TableRequest},
+};
+use futures_util::FutureExt;
+use tokio::join;
+
+use crate::{create, insert, read, row, scratch};
+
+/// No commit is due for the disk in a test.
+const RELAXED: Durability = Durability::Relaxed { delay: Duration::from_secs(3600) };
+
+/// A clock that does not move, and remembers who looked at it last: whoever applied a batch.
+#[derive(Debug, Default)]
+struct WatchedClock(Mutex<Option<ThreadId>>);
+
+impl Clock for WatchedClock {
+    fn now(&self) -> Ticks {
+        *self.0.lock().unwrap() = Some(thread::current().id());
+        Ticks::UNIX_EPOCH
+    }
+}
+
+impl WatchedClock {
+    fn was_seen_here(&self) -> bool {
+        self.0.lock().unwrap().take() == Some(thread::current().id())
+    }
+}
+
+async fn open(path: &Path, durability: Durability) -> (Embedded, Arc<WatchedClock>) {
+    let clock = Arc::new(WatchedClock::default());
+    let options = EmbeddedOptions::new().durability(durability).clock(clock.clone());
+    let store = options.open(path).unwrap();
+    create(&store, "Staff").await;
+    // With an unsynced write, no maintenance is due. The answer to the second write says that the writer thread waits.
+    store.apply(&batch(0, 0)).await.unwrap();
+    store.apply(&batch(0, 8)).await.unwrap();
+    (store, clock)
+}
+
+/// Returns a batch that writes the row (p, r) last, after as many other rows as `others`.
+fn batch(number: i64, others: i64) -> Batch {
+    let mut batch = Batch::new("Staff");
+    for other in 0..others {
+        let row = row("p", &format!("other{other}"), number);
+        batch.push(Operation::insert_or_replace(row)).unwrap();
+    }
+    batch.push(Operation::insert_or_replace(row("p", "r", number))).unwrap();
+    batch
+}
+
+async fn number(store: &Embedded) -> i64 {
+    let row = read(store, "Staff", "r").await.unwrap().unwrap();
+    match row.get("Number").unwrap() {
+        Some(ValueRef::Int64(number)) => number,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_small_write_of_one_task_is_applied_on_its_thread() {
+    let (_directory, path) = scratch();
+    let (store, clock) = open(&path, RELAXED).await;
+    for number in 0..10 {
+        store.apply(&batch(number, 7)).await.unwrap();
+        assert!(clock.was_seen_here(), "write {number}");
+        store.apply(&batch(number, 8)).await.unwrap();
+        assert!(!clock.was_seen_here(), "a large batch");
+    }
+    let missing = Operation::delete("p", "missing", Condition::Any).unwrap();
+    let refused = store.apply(&Batch::single("Staff", missing).unwrap()).await.unwrap_err();
+    assert!(refused.is_not_found() && clock.was_seen_here(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_write_that_is_synced_is_not_applied_on_its_thread() {
+    let (_directory, path) = scratch();
+    let (store, clock) = open(&path, Durability::Sync).await;
+    store.apply(&batch(1, 0)).await.unwrap();
+    assert!(!clock.was_seen_here());
+}
+
+#[tokio::test]
+async fn writes_of_several_tasks_are_applied_together() {
+    let (_directory, path) = scratch();
+    let (store, clock) = open(&path, RELAXED).await;
+    let insert = |key: &'static str| insert(&store, "Staff", row("p", key, 1));
+    let (first, second, third) = join!(insert("a"), insert("b"), insert("c"));
+    assert!(first.is_ok() && second.is_ok() && third.is_ok());
+    assert!(!clock.was_seen_here());
+}
+
+#[tokio::test]
+async fn jobs_keep_the_order_in_which_they_were_begun() {
+    let (_directory, path) = scratch();
+    let (store, _) = open(&path, RELAXED).await;
+    for others in [0, 20] {
+        for (first, second) in [(0, 0), (others, 0), (0, others)] {
+            let (first, second) = (batch(1, first), batch(2, second));
+            let (first, second) = join!(store.apply(&first), store.apply(&second));
+            assert!(first.is_ok() && second.is_ok());
+            assert_eq!(number(&store).await, 2);
+        }
+    }
+    let (write, delete) = (batch(3, 0), TableRequest::Delete("Staff"));
+    let (written, deleted) = join!(store.apply(&write), store.tables(delete));
+    assert!(written.is_ok() && deleted.is_ok());
+    create(&store, "Staff").await;
+    let (written, closed) = join!(store.apply(&write), store.close());
+    assert!(written.is_ok() && closed.is_ok());
+    drop(store);
+    let store = Embedded::open(&path).unwrap();
+    assert_eq!(number(&store).await, 3);
+}
+
+#[tokio::test]
+async fn a_write_that_is_given_up_at_once_changes_nothing() {
+    let (_directory, path) = scratch();
+    let (store, clock) = open(&path, RELAXED).await;
+    assert!(store.apply(&batch(1, 0)).now_or_never().is_none(), "others may run first");
+    assert_eq!(number(&store).await, 0);
+    store.apply(&batch(2, 0)).await.unwrap();
+    assert!(clock.was_seen_here(), "the other write is in the way");
+    assert_eq!(number(&store).await, 2);
+}
+
+#[tokio::test]
+async fn a_task_that_only_writes_lets_others_run() {
+    let (_directory, path) = scratch();
+    let (store, _) = open(&path, RELAXED).await;
+    let other = tokio::spawn(async {});
+    while !other.is_finished() {
+        store.apply(&batch(1, 0)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_was_closed_refuses_writes() {
+    let (_directory, path) = scratch();
+    let (store, _) = open(&path, RELAXED).await;
+    store.apply(&batch(1, 0)).await.unwrap();
+    store.close().await.unwrap();
+    assert!(store.apply(&batch(2, 0)).await.unwrap_err().is_backend());
+    let store = Embedded::open(&path).unwrap();
+    assert_eq!(number(&store).await, 1);
+}
