@@ -212,8 +212,8 @@ fn a_torn_commit_happened_or_did_not() {
             let batch = Batch::single(TABLES[0], insert).unwrap();
             runtime.block_on(store.apply(&batch)).unwrap();
         };
-        insert(1000 + 2 * round);
         let start = Instant::now();
+        insert(1000 + 2 * round);
         let before = (runtime.block_on(state(&store)).unwrap(), fs::read(&path).unwrap());
         // The mark of the commit before the torn one, which a crash leaves: the torn one was not acknowledged.
         fs::copy(path.with_extension("db.mark"), torn.with_extension("db.mark")).unwrap();
