@@ -62,12 +62,24 @@ struct Parked {
 }
 
 /// A batch that was parked. If its caller gives up, the batch is dropped, unless it was sent.
-struct ParkedBatch<'w> {
+pub(crate) struct ParkedBatch<'w> {
     way: &'w WayToWriter,
     number: u64,
 }
 
 impl ParkedBatch<'_> {
+    /// Applies the batch on this thread, once the other tasks have had their turn. Returns `None` if it was sent to the
+    /// writer thread.
+    pub(crate) async fn apply_or_send(self) -> Option<BatchAnswer> {
+        let_others_run().await;
+        let batch = self.take()?;
+        let answer = self.way.apply(&batch);
+        if answer.is_none() {
+            self.way.send(WriterJob::Write(batch));
+        }
+        answer
+    }
+
     /// Takes the batch back. Returns `None` if it was sent.
     fn take(&self) -> Option<QueuedBatch> {
         let mut parked = self.way.parked();
@@ -108,25 +120,9 @@ impl WayToWriter {
         self.send_in_order(&mut self.parked(), job);
     }
 
-    /// Applies a batch on this thread if its caller writes alone and the commit does not wait for the disk. Otherwise
-    /// sends it to the writer thread and returns `None`.
-    pub(crate) async fn apply_or_send(
-        &self,
-        batch: QueuedBatch,
-        caller: &WritingCaller<'_>,
-    ) -> Option<BatchAnswer> {
-        let parked = self.park_or_send(batch, caller)?;
-        let_others_run().await;
-        let batch = parked.take()?;
-        let answer = self.apply(&batch);
-        if answer.is_none() {
-            self.send(WriterJob::Write(batch));
-        }
-        answer
-    }
-
-    /// Parks a small batch if nobody else writes. Otherwise sends it and returns `None`.
-    fn park_or_send(
+    /// Parks a small batch if its caller writes alone and the commit does not wait for the disk. Otherwise sends it to the
+    /// writer thread and returns `None`.
+    pub(crate) fn park_or_send(
         &self,
         batch: QueuedBatch,
         caller: &WritingCaller<'_>,

@@ -28,7 +28,7 @@ use crate::{
     at_once::WayToWriter,
     backup,
     frozen::{self, FrozenStore},
-    job::{QueuedBatch, WriterJob},
+    job::{BatchAnswer, QueuedBatch, WriterJob},
     mark,
     open_file::{self, OpenedFile, Opening},
     options::EmbeddedOptions,
@@ -297,14 +297,21 @@ impl Embedded {
     ) -> Result<T> {
         let (sender, answer) = oneshot::channel();
         self.way.send(job(sender));
-        self.wait_for(answer).await
+        answer.await.map_err(|_| self.unanswered_error())
     }
 
-    /// Waits for an answer of the writer thread. Fails if the thread ends without one.
-    async fn wait_for<T>(&self, answer: oneshot::Receiver<T>) -> Result<T> {
-        let stopped = |_| snapshot::stopped_error(&self.file, &self.reader_state.borrow());
-        answer.await.map_err(stopped)
+    /// Returns the error for a job whose answer does not come, because the writer thread has ended.
+    fn unanswered_error(&self) -> Error {
+        snapshot::stopped_error(&self.file, &self.reader_state.borrow())
     }
+}
+
+/// Adds the keys of the failed operation, or the table, to the error of a batch.
+fn with_keys_of_operation(answer: BatchAnswer, batch: &Batch) -> Result<Vec<Written>> {
+    answer.map_err(|(index, error)| match index {
+        Some(index) => rules::name_operation_in_error(error, batch, index),
+        None => error.in_table(batch.table()),
+    })
 }
 
 impl EmbeddedOptions {
@@ -366,14 +373,13 @@ impl Backend for Embedded {
             rules::check_not_empty(batch)?;
             let caller = self.way.enter();
             let (batch_to_apply, answer) = QueuedBatch::new(batch);
-            let answer = match self.way.apply_or_send(batch_to_apply, &caller).await {
-                Some(answer) => answer,
-                None => self.wait_for(answer).await?,
-            };
-            answer.map_err(|(index, error)| match index {
-                Some(index) => rules::name_operation_in_error(error, batch, index),
-                None => error.in_table(batch.table()),
-            })
+            if let Some(parked) = self.way.park_or_send(batch_to_apply, &caller)
+                && let Some(answer) = parked.apply_or_send().await
+            {
+                return with_keys_of_operation(answer, batch);
+            }
+            let answer = answer.await.map_err(|_| self.unanswered_error())?;
+            with_keys_of_operation(answer, batch)
         })
     }
 
