@@ -56,6 +56,19 @@ async fn a_relaxed_write_is_on_disk_after_its_delay() {
     assert_eq!(after_a_crash(&path).await, 1);
 }
 
+/// The thread that syncs waits without limit then. Only the write can wake it.
+#[tokio::test]
+async fn a_relaxed_write_to_a_store_at_rest_is_on_disk_after_its_delay() {
+    let (_directory, path) = scratch();
+    let store = relaxed(&path, Duration::from_millis(100));
+    create(&store, "Staff").await;
+    // Longer than the idle time after which the store does its last maintenance.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    insert(&store, "Staff", row("p", "r", 1)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(after_a_crash(&path).await, 1);
+}
+
 #[tokio::test]
 async fn writers_without_a_pause_do_not_put_the_disk_off() {
     let (_directory, path) = scratch();
