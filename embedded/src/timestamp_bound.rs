@@ -1,4 +1,4 @@
-//! The bound of all Timestamps in the file, by which no ETag is ever issued twice.
+//! Keeps a bound of all Timestamps in the file, to prevent that an ETag is issued twice.
 //!
 //! The file stores a time that is at or after every Timestamp that anybody has seen. An opening continues after that
 //! time, also if the clock was set back. Proof that no two versions of a row share a Timestamp:

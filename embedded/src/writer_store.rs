@@ -511,7 +511,9 @@ impl WriterStore {
             (Some(_), _) => self.sync_with_bound(bound),
             (None, Some(_)) => {
                 // A failure loses no write: the bound on disk is only later than it has to be.
-                drop(self.database.is_some().then(|| self.sync_with_bound(bound)));
+                if self.database.is_some() {
+                    drop(self.sync_with_bound(bound));
+                }
                 Ok(())
             }
         }

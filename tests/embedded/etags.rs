@@ -1,5 +1,5 @@
-//! Tests that no ETag comes twice, also if a crash loses writes and the clock is set back. A copy of the open file stands
-//! for the state after a power failure.
+//! Tests that no ETag is issued twice, even if a crash loses writes and the clock is set back. A copy of the open file
+//! plays the state after a power failure.
 
 use std::{
     collections::HashSet,

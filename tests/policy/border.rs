@@ -30,7 +30,7 @@ const BORDERS: [Border; 2] = [
 /// Sources of crates that use only the public interface of core.
 const OUTSIDE: [&str; 3] = ["conformance/src", "server/src", "tests/third_party_store"];
 
-/// What the store in a file hides: switches for tests and measurements, with its feature `simulation`.
+/// The hidden members of the store in a file. Its feature `simulation` adds them, for tests and measurements.
 const HIDDEN_IN_EMBEDDED: [&str; 2] =
     ["EmbeddedOptions::count_syncs_into", "EmbeddedOptions::simulated_sync_delay"];
 
