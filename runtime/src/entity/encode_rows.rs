@@ -60,14 +60,13 @@ pub(crate) fn row_key_in_family(
     key.finish()
 }
 
-/// Returns the row of an entity in a row family, with the given keys.
-fn row_of(
+/// Returns the row of an entity in a row family, in the given partition.
+fn row_in_partition(
     entity: &dyn EncodeRows,
     family: &'static RowFamily,
     partition_key: &str,
-    row_key: &str,
 ) -> Result<Row> {
-    let mut row = Row::build(partition_key, row_key);
+    let mut row = Row::build(partition_key, &row_key_in_family(entity, family)?);
     let mut out = if family.is_primary() {
         PropertyWriter::new(&mut row)
     } else {
@@ -76,6 +75,15 @@ fn row_of(
     entity.write_properties(family, &mut out);
     out.return_first_error()?;
     row.finish()
+}
+
+/// Returns the row of an entity in a row family.
+///
+/// # Errors
+///
+/// Fails with `is_invalid` or `is_too_large` and the field's name for values that cannot be stored.
+pub(super) fn row_in_family(entity: &dyn EncodeRows, family: &'static RowFamily) -> Result<Row> {
+    row_in_partition(entity, family, &partition_key_in_family(entity, family)?)
 }
 
 /// Returns every row of an entity: the primary, its index copies and its list entries.
@@ -104,35 +112,17 @@ pub(super) fn all_rows_of_entity(
                 id: rows.primary.row_key().to_owned(),
             }),
             (_, true) => {
-                let partition_key = partition_key_in_family(entity, family)?;
-                let row =
-                    row_of(entity, family, &partition_key, &row_key_in_family(entity, family)?)?;
+                let row = row_in_family(entity, family)?;
                 rows.remote_copies.push(CopyRow { family, row });
             }
             // A local copy has the primary's PartitionKey, which is already known.
             (_, false) => {
-                let partition_key = rows.primary.partition_key();
-                let row =
-                    row_of(entity, family, partition_key, &row_key_in_family(entity, family)?)?;
+                let row = row_in_partition(entity, family, rows.primary.partition_key())?;
                 rows.local_copies.push(CopyRow { family, row });
             }
         }
     }
     Ok(rows)
-}
-
-/// Returns the primary row of an entity.
-///
-/// # Errors
-///
-/// Fails with `is_invalid` or `is_too_large` and the field's name for values that cannot be stored.
-pub(super) fn primary_row(entity: &dyn EncodeRows, family: &'static RowFamily) -> Result<Row> {
-    row_of(
-        entity,
-        family,
-        &partition_key_in_family(entity, family)?,
-        &row_key_in_family(entity, family)?,
-    )
 }
 
 /// Returns the keys of the primary that a copy belongs to, from the writers of both keys. Called by

@@ -114,7 +114,7 @@ pub trait TableEntity: FromRow + EncodeRows + Sync {
     ///
     /// Fails with `is_invalid` or `is_too_large` and the field's name for values that cannot be stored.
     fn to_row(&self) -> Result<Row> {
-        encode_rows::primary_row(self, Self::SCHEMA.primary()?)
+        encode_rows::row_in_family(self, Self::SCHEMA.primary()?)
     }
 
     /// Returns every row of the entity: the primary, its copies, and its list entries.
