@@ -255,26 +255,23 @@ impl<E: TableEntity> Query<E, Stored<E>> {
 }
 
 /// Creates a query that selects the properties of `T` and decodes each row as a `T`, which is the entity or a projection.
+/// Skips rows of other types. A query of a list reads the entities in the list.
 pub(crate) fn query_decoded_as<E: TableEntity, T: FromRow>(
     mut request: Request,
 ) -> Query<E, Stored<T>> {
-    request.select_properties::<T>();
-    let source = row_source::<E, T>(&request);
-    Query { request, source, of: PhantomData }
-}
-
-/// Returns a source that decodes rows of the request's family as `T` and skips other rows. For a list, the
-/// source reads the entities in the list.
-fn row_source<E: TableEntity, T: FromRow>(request: &Request) -> ItemSource<Stored<T>> {
     let family = request.family();
-    if family.is_some_and(|family| family.is_list()) {
-        return ItemSource::Lists(Arc::new(|plan, cursor| {
+    let source = if request.reads_list() {
+        request.select_of_entities = T::columns(None);
+        ItemSource::Lists(Arc::new(|plan, cursor| {
             Box::pin(async move { read_entities_of_lists::<E, T>(&plan, cursor.as_ref()).await })
-        }));
-    }
-    ItemSource::Rows(Arc::new(move |_, row| {
-        decode_or_skip::<E, T>(row?, family.map_or_else(|| E::SCHEMA.primary(), Ok)?)
-    }))
+        }))
+    } else {
+        request.select = T::columns(family);
+        ItemSource::Rows(Arc::new(move |_, row| {
+            decode_or_skip::<E, T>(row?, family.map_or_else(|| E::SCHEMA.primary(), Ok)?)
+        }))
+    };
+    Query { request, source, of: PhantomData }
 }
 
 async fn read_entities_of_lists<E: TableEntity, T: FromRow>(

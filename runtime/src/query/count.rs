@@ -51,7 +51,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn count(&self) -> Result<u64> {
-        let Some(run) = self.counting_query().plan().await? else { return Ok(0) };
+        let Some(run) = self.counting_query().plan(None).await? else { return Ok(0) };
         let (mut count, mut pages) = (0, PageLoop::from_start());
         while let Some(cursor) = pages.take_position() {
             let page = run.fetch_page_in_span(cursor).await?;

@@ -128,7 +128,7 @@ impl<E: TableEntity> KeyOrder<E> {
                                path one time";
                 return Err(Error::new(ErrorKind::Invalid, message).in_table(&query.request.table));
             }
-            let plan = query.request.clone().plan().await?;
+            let plan = query.request.clone().plan(None).await?;
             let partition = plan.read.access.keys.partition.clone();
             let Some(partition) = partition.filter(|_| !plan.request.reads_list()) else {
                 let message = "merging by RowKey needs paths that give a whole PartitionKey and lead to rows, not to \
@@ -170,7 +170,7 @@ impl<E: TableEntity> KeyOrder<E> {
                     request.add_condition(Ok(rows));
                 }
             });
-            if let Some(run) = rest.plan().await? {
+            if let Some(run) = rest.plan(None).await? {
                 sources.push(MergedQuery {
                     run,
                     items: VecDeque::new(),

@@ -42,14 +42,9 @@ struct PlannedRead {
 
 impl Request {
     /// Makes and checks the blind tokens, the filter and the selection. May fetch a key from the client's key
-    /// provider. Sends nothing to the store, unless a query of a large window has to list its tables.
-    pub(crate) async fn plan(self) -> Result<QueryPlan> {
-        self.plan_page(None).await
-    }
-
-    /// Plans the query as [`plan`](Self::plan) does, but only for the page at `cursor`. A page inside a table
-    /// needs no list of tables.
-    pub(crate) async fn plan_page(mut self, cursor: Option<&Cursor>) -> Result<QueryPlan> {
+    /// provider. Sends nothing to the store, unless a query of a large window has to list its tables. With a cursor, the
+    /// plan is only for the page there: a page inside a table needs no list of tables.
+    pub(crate) async fn plan(mut self, cursor: Option<&Cursor>) -> Result<QueryPlan> {
         let planned = self.plan_read().await.map_err(|error| error.in_table(&self.table))?;
         let PlannedRead { read, unsent, finds_nothing } = planned;
         let is_in_table = cursor.is_some_and(|cursor| !cursor.is_at_table_start());

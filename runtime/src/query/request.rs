@@ -16,7 +16,7 @@ use crate::{
     access::CostClass,
     edm::Value,
     entity::{
-        FromRow, Needs, RowKind, RowVersion, Schema, SetMembers, TableEntity, UntypedPath,
+        Needs, RowKind, RowVersion, Schema, SetMembers, TableEntity, UntypedPath,
         dated::DatedTables, set::Members,
     },
     error::{Error, ErrorKind, Result},
@@ -255,15 +255,6 @@ impl Request {
             Err(error) => {
                 self.fault.get_or_insert(error);
             }
-        }
-    }
-
-    /// Selects the properties of `T`.
-    pub(crate) fn select_properties<T: FromRow>(&mut self) {
-        if self.reads_list() {
-            self.select_of_entities = T::columns(None);
-        } else {
-            self.select = T::columns(self.access.family);
         }
     }
 

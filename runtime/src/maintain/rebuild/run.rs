@@ -73,7 +73,7 @@ impl<E: TableEntity> Rebuild<E> {
             return Ok(report);
         }
         let query = self.query_primaries().await?;
-        let Some(run) = query.plan().await? else { return Ok(report) };
+        let Some(run) = query.plan(None).await? else { return Ok(report) };
         let from = self.from.clone().map(|cursor| self.convert_cursor(cursor));
         let (mut pages, mut made_for) = (PageLoop::from_cursor(from), None);
         while let Some(cursor) = pages.take_position() {

@@ -101,7 +101,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
         };
         let client = Client::sharing_outbox(origin.outbox.clone());
         let mut pipeline = Pipeline::new(client, concurrency, on_progress);
-        let Some(run) = query.plan().await? else { return Ok(pipeline.finish_all().await) };
+        let Some(run) = query.plan(None).await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_start();
         while let Some(cursor) = pages.take_position() {
             let is_first = cursor.is_none();

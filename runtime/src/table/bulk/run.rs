@@ -386,7 +386,7 @@ impl Bulk {
         pipeline.handled = HandledEntities::of_query(&query.request);
         let read_as = query.types_to_decrypt_as();
         let mut rewrite = Rewrite { client, table, read_as, change, is_done };
-        let Some(run) = query.plan().await? else { return Ok(pipeline.finish_all().await) };
+        let Some(run) = query.plan(None).await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_cursor(self.start.clone());
         while let Some(cursor) = pages.take_position() {
             let table = run.table_of_page(cursor.as_ref())?;
