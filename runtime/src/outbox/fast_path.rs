@@ -62,7 +62,10 @@ impl FastPath {
         // The deadline counts from here, because the copies are written under the ETags that are read now.
         let deadline = outbox.start_deadline();
         let memberships = dirty.iter().flat_map(|dirty| &dirty.memberships);
-        let lists = find_lists(&outbox.store, list_addresses(memberships)).await;
+        let lists = match list_addresses(memberships) {
+            addresses if addresses.is_empty() => ListsByAddress::default(),
+            addresses => Box::pin(find_lists(&outbox.store, addresses)).await,
+        };
         let mut entities = Vec::new();
         for dirty in dirty {
             let copies = dirty.copy_changes.iter().map(|change| read_old_copy(outbox, change));
@@ -206,8 +209,13 @@ impl FastPath {
         if !outbox.guards.is_guard_enabled(Guard::DestinationFirst) {
             self.read_rows_again(&outbox).await?;
         }
-        let (settled, failure) = self.finish_lists(&outbox).await;
         // Lists go first, because a dirty row may only be deleted after everything in it is written.
+        let (settled, failure) = if self.lists.is_empty() {
+            (Vec::new(), None)
+        } else {
+            // Boxed because most commits change no list, and all of them would reserve space for this future.
+            Box::pin(self.finish_lists(&outbox)).await
+        };
         for entity in &self.entities {
             self.finish_entity(&outbox, entity, &settled).await?;
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    commit::commit_with_rows, deadline::WriteDeadline, missing_table::create_table_of_period,
+    commit::Commit, deadline::WriteDeadline, missing_table::create_table_of_period,
     outbox_plan::ExtraRows, state::Outbox,
 };
 use crate::{
@@ -394,9 +394,9 @@ impl MoveJob<'_> {
         extra_rows: &ExtraRows,
     ) -> Result<()> {
         let changes = [Change::from_effect(effect)];
-        let last_moment = deadline.batch_deadline();
-        let committed = commit_with_rows(self.outbox, table, &changes, extra_rows, last_moment);
-        deadline.send_if_before_deadline(committed).await.map(drop)
+        let commit = Commit::new(self.outbox, table, &changes).with_rows(extra_rows);
+        let commit = commit.with_deadline(deadline.batch_deadline());
+        deadline.send_if_before_deadline(commit.run()).await.map(drop)
     }
 
     /// Inserts the entity at the target in one transaction with a receipt. If the entity has already arrived,

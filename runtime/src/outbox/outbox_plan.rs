@@ -38,6 +38,14 @@ pub(crate) struct ExtraRows {
     pub(crate) from: Option<RowAddress>,
 }
 
+/// The rows of a caller that adds nothing.
+pub(crate) static NO_ROWS: ExtraRows = ExtraRows {
+    partition_key: String::new(),
+    operations: Vec::new(),
+    has_messages: false,
+    from: None,
+};
+
 impl ExtraRows {
     /// Returns whether the caller adds nothing.
     pub(crate) fn is_empty(&self) -> bool {

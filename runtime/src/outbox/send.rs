@@ -58,8 +58,7 @@ impl TransactionToSend<'_> {
             if let Some(rows) = outbox_rows {
                 rows.add_rows(self.outbox, &mut transaction, claims).await?;
             }
-            let sent = write_transaction(self.outbox, self.table, &transaction, self.deadline);
-            let failure = match sent.await {
+            let failure = match self.write(&transaction).await {
                 Ok(written) => return Ok(Some((transaction, written))),
                 Err(error) => error,
             };
@@ -72,6 +71,14 @@ impl TransactionToSend<'_> {
             // Plan it again, because omitting a row changes positions.
             transaction = TransactionPlan::new(self.effects, &self.read)?;
         }
+    }
+
+    /// Sends the operations of a transaction and returns the answer to each.
+    async fn write(&self, transaction: &TransactionPlan) -> Result<Vec<Written>> {
+        transaction.check_operation_count(self.table, 0)?;
+        let planned = transaction.planned_operations().iter();
+        let to_seal = planned.map(|one| OperationToSeal::new(one.operation.clone(), one.stored_as));
+        self.outbox.store.seal_and_write(self.table, to_seal.collect(), self.deadline).await
     }
 
     /// Returns the next step after a failure, or the error for the caller.
@@ -169,17 +176,4 @@ impl TransactionToSend<'_> {
         let Some(change) = self.changes.get(verb) else { return Ok(false) };
         self.expired.can_retry_occupied_insert(self.outbox, self.table, (verb, change)).await
     }
-}
-
-/// Sends the operations of a transaction and returns the answer to each.
-pub(super) async fn write_transaction(
-    outbox: &Outbox,
-    table: &str,
-    transaction: &TransactionPlan,
-    deadline: Option<&Deadline>,
-) -> Result<Vec<Written>> {
-    transaction.check_operation_count(table, 0)?;
-    let planned = transaction.planned_operations().iter();
-    let to_seal = planned.map(|one| OperationToSeal::new(one.operation.clone(), one.stored_as));
-    outbox.store.seal_and_write(table, to_seal.collect(), deadline).await
 }

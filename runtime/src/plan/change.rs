@@ -97,9 +97,18 @@ impl Change {
     /// move, the deletion of an expired entity, or the replacement of a row that was read.
     pub(crate) fn from_effect(effect: Effect) -> Self {
         let needs = effect.schema.map_or(Needs::NONE, Schema::needs);
+        Self::from_effect_of_type(effect, needs)
+    }
+
+    /// Creates a change with a known effect on an entity of a type that needs `needs`.
+    pub(super) fn from_effect_of_type(effect: Effect, needs: Needs) -> Self {
         let needs = needs.without(Needs::CURRENT.and(Needs::TOKENS));
-        let changes_one_row = effect.old.is_none() && effect.new.is_none();
-        let needs = if changes_one_row { needs.without(Needs::OTHER_ROWS) } else { needs };
+        let needs = match (&effect.primary[..], &effect.old, &effect.new) {
+            ([_], None, None) => needs.without(Needs::OTHER_ROWS),
+            ([_], ..) => needs,
+            // An entity that moves to another RowKey deletes its row there, as it would an old copy.
+            _ => needs.and(Needs::COPIES),
+        };
         Self { needs, effect_or_verb: EffectOrVerb::Effect(Arc::new(effect)) }
     }
 

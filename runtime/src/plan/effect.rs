@@ -210,11 +210,6 @@ impl Planner {
         Effect::on_primary(Some(self.schema), operation, row)
     }
 
-    /// Returns the effect that inserts an entity with all its rows.
-    pub(super) fn insert(&self, new: EntityRows) -> Effect {
-        Effect::of_insertion(self.schema, new)
-    }
-
     /// Returns the effect that replaces `current` by `new` under the ETag of `current`.
     pub(super) fn replace(&self, current: &Row, new: EntityRows) -> Result<Effect> {
         refuse_moving(current)?;

@@ -71,11 +71,6 @@ impl StoredAs {
         }
     }
 
-    /// Returns whether the row belongs to an entity that is stored in several parts.
-    pub(crate) fn is_wide(self) -> bool {
-        self.type_and_family().is_some_and(|(schema, _)| schema.is_wide())
-    }
-
     /// Returns the type and row family of an entity's row, or `None` for other rows.
     pub(crate) fn type_and_family(self) -> Option<(&'static Schema, &'static RowFamily)> {
         match self {

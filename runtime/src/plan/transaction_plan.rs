@@ -89,25 +89,6 @@ impl TransactionPlan {
         Ok(transaction)
     }
 
-    /// Plans the transaction of effects that write one row each, without copies, lists and parts.
-    ///
-    /// # Errors
-    ///
-    /// Fails if two verbs write the same row.
-    pub(crate) fn of_primaries_only(effects: &[impl AsRef<Effect>]) -> Result<Self> {
-        let mut transaction = Self::default();
-        for (verb, effect) in effects.iter().enumerate() {
-            let effect = effect.as_ref();
-            let stored_as = StoredAs::storage_kind_of_primary(effect.schema)?;
-            for operation in &effect.primary {
-                let role = OperationRole::Primary(verb);
-                let operation = operation.clone();
-                transaction.add_primary(verb, PlannedOperation { operation, role, stored_as })?;
-            }
-        }
-        Ok(transaction)
-    }
-
     /// Adds the operations on the local copies of all effects.
     fn add_all_copies(
         &mut self,
@@ -147,16 +128,12 @@ impl TransactionPlan {
 
     /// Adds an operation on one of the library's rows. The fence must be added last.
     pub(crate) fn push_framework_row(&mut self, role: OperationRole, operation: Operation) {
-        self.push(PlannedOperation { operation, role, stored_as: StoredAs::Framework });
-    }
-
-    fn push(&mut self, planned: PlannedOperation) {
-        self.planned.push(planned);
+        self.planned.push(PlannedOperation { operation, role, stored_as: StoredAs::Framework });
     }
 
     fn earlier_operation(&mut self, row_key: &str) -> Option<&mut PlannedOperation> {
-        let position = self.position_of_row_key(row_key)?;
-        self.planned.get_mut(position)
+        // At most a hundred operations: searching them is faster than building a map.
+        self.planned.iter_mut().rfind(|planned| planned.operation.row().row_key() == row_key)
     }
 
     fn add_primary(&mut self, verb: usize, planned: PlannedOperation) -> Result<()> {
@@ -170,7 +147,7 @@ impl TransactionPlan {
                 .at_operation(verb)
                 .at_keys(row.partition_key(), row.row_key()));
         }
-        self.push(planned);
+        self.planned.push(planned);
         Ok(())
     }
 
@@ -229,11 +206,6 @@ impl TransactionPlan {
         error.failed_index().or_else(|| (self.planned.len() == 1).then_some(0))
     }
 
-    /// Returns the verb whose primary or copy failed the transaction.
-    pub(crate) fn failed_verb(&self, error: &Error) -> Option<usize> {
-        self.verb_at(self.failed_position(error)?)
-    }
-
     /// Returns the verb whose primary or copy the operation at this position writes, or `None` for the library's rows.
     pub(crate) fn verb_at(&self, position: usize) -> Option<usize> {
         match self.planned.get(position)?.role {
@@ -259,7 +231,7 @@ impl TransactionPlan {
     /// position of the verb whose entity already has the key, or `None` if the row belongs to no verb.
     fn join_with_earlier(&mut self, later: PlannedOperation) -> Result<(), Option<usize>> {
         let Some(earlier) = self.earlier_operation(later.operation.row().row_key()) else {
-            self.push(later);
+            self.planned.push(later);
             return Ok(());
         };
         let (row, verb, stored_as) = match (earlier.role, later.role) {
@@ -298,7 +270,6 @@ impl TransactionPlan {
 
     /// Returns the position of the operation on the row with this RowKey.
     pub(crate) fn position_of_row_key(&self, row_key: &str) -> Option<usize> {
-        // At most a hundred operations: searching them is faster than building a map.
         self.planned.iter().rposition(|planned| planned.operation.row().row_key() == row_key)
     }
 
@@ -323,14 +294,6 @@ impl TransactionPlan {
         verbs: usize,
         written: &[Written],
     ) -> Vec<Option<Written>> {
-        let is_own = |(at, planned): (usize, &PlannedOperation)| {
-            matches!(planned.role, OperationRole::Primary(verb) if verb == at)
-                && !planned.stored_as.is_wide()
-        };
-        // One row each: the answers correspond to the verbs in order.
-        if self.planned.len() == verbs && self.planned.iter().enumerate().all(is_own) {
-            return written.iter().cloned().map(Some).collect();
-        }
         let mut schemas = vec![None; verbs];
         let mut answers: Vec<(Vec<&Written>, Vec<&Written>)> = vec![Default::default(); verbs];
         for (planned, answer) in self.planned.iter().zip(written) {

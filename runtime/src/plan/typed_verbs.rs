@@ -53,10 +53,11 @@ fn loaded_entity<S>(stored: &Stored<S>) -> Result<EntityReadByCaller> {
 /// Plans the insertion of the entity.
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
     let rows = validated_rows(entity)?;
-    if const { E::SCHEMA.needs().contain(Needs::TOKENS) } {
+    let needs = const { E::SCHEMA.needs() };
+    if needs.contain(Needs::TOKENS) {
         return Change::from_verb(E::SCHEMA, EntityVerb::Insert(rows), None);
     }
-    Ok(Change::from_effect(Effect::of_insertion(E::SCHEMA, rows)))
+    Ok(Change::from_effect_of_type(Effect::of_insertion(E::SCHEMA, rows), needs))
 }
 
 /// Plans to insert the entity or replace the stored one.

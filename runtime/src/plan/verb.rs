@@ -117,7 +117,7 @@ impl EntityVerb {
     /// Returns the effect of a verb that needs no read.
     pub(super) fn effect_without_read(&self, planner: &Planner) -> Result<Effect> {
         Ok(match self {
-            Self::Insert(rows) => planner.insert(rows.clone()),
+            Self::Insert(rows) => Effect::of_insertion(planner.schema, rows.clone()),
             Self::InsertOrReplace(rows) => {
                 let row = rows.primary.clone();
                 planner.primary_only(Operation::insert_or_replace(row.clone()), Some(row))
@@ -154,7 +154,7 @@ impl EntityVerb {
         match (self, current) {
             (Self::Insert(rows), _)
             | (Self::InsertOrReplace(rows) | Self::InsertOrMerge(rows), None) => {
-                Ok(planner.insert(rows.clone()))
+                Ok(Effect::of_insertion(planner.schema, rows.clone()))
             }
             (Self::InsertOrReplace(rows) | Self::ReplaceAny(rows), Some(current)) => {
                 planner.replace(current, rows.clone())

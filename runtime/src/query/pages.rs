@@ -27,7 +27,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         let query = self.clone();
         let take = self.request.take.map_or(usize::MAX, saturating_usize);
         let items = async move {
-            let run = query.plan().await?;
+            let run = query.plan(None).await?;
             // Only the existing tables, if the plan has listed them.
             let run = run.and_then(|run| Some((run.clone(), run.plan.request.tables.clone()?)));
             let periods = run.iter().flat_map(|(_, tables)| tables.iter()).collect::<Vec<_>>();
@@ -83,7 +83,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         }
         stream::try_unfold(StreamPosition::Start(Box::new(self.clone())), |position| async move {
             let (run, cursor) = match position {
-                StreamPosition::Start(query) => match query.plan().await? {
+                StreamPosition::Start(query) => match query.plan(None).await? {
                     Some(run) => (run, None),
                     None => return Ok(None),
                 },
@@ -120,7 +120,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             // Boxed because queries of several tables are rare.
             return self.stream_tables().try_collect().await;
         }
-        let Some(run) = self.plan().await? else { return Ok(Vec::new()) };
+        let Some(run) = self.plan(None).await? else { return Ok(Vec::new()) };
         let (mut items, mut pages) = (Vec::new(), PageLoop::from_start());
         while let Some(cursor) = pages.take_position() {
             let page = run.page(cursor).await?;
@@ -176,11 +176,10 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
-        if self.request.take == Some(0) {
-            return Ok(Page::new(Vec::new(), None));
+        match self.plan(cursor.as_ref()).await? {
+            Some(run) => run.page(cursor).await,
+            None => Ok(Page::new(Vec::new(), None)),
         }
-        let plan = Arc::new(self.request.clone().plan_page(cursor.as_ref()).await?);
-        PlannedQuery { plan, source: self.source.clone() }.page(cursor).await
     }
 
     /// Reads the page after a cursor in one request, as [`page`](Self::page) does.
@@ -264,12 +263,13 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         })
     }
 
-    /// Plans the query once for all its pages. Returns `None` if the limit is 0, which needs no request.
-    pub(crate) async fn plan(&self) -> Result<Option<PlannedQuery<T>>> {
+    /// Plans the query once for all its pages, or for the page at a cursor. Returns `None` if the limit is 0, which
+    /// needs no request.
+    pub(crate) async fn plan(&self, cursor: Option<&Cursor>) -> Result<Option<PlannedQuery<T>>> {
         if self.request.take == Some(0) {
             return Ok(None);
         }
-        let plan = Arc::new(self.request.clone().plan().await?);
+        let plan = Arc::new(self.request.clone().plan(cursor).await?);
         Ok(Some(PlannedQuery { plan, source: self.source.clone() }))
     }
 }
@@ -306,14 +306,14 @@ impl<T: Send + 'static> PlannedQuery<T> {
         cursor: Option<Cursor>,
     ) -> Result<Page<Result<T>>> {
         let request = &self.plan.request;
-        let span = request.store.usage.verb_span("query", &request.table);
-        if !span.is_disabled() {
-            span.record("entable.cost_class", tracing::field::display(self.plan.cost_class()));
+        let verb = request.store.usage.begin_verb("query", &request.table);
+        if !verb.span().is_disabled() {
+            let class = tracing::field::display(self.plan.cost_class());
+            verb.span().record("entable.cost_class", class);
         }
-        let (usage, read) = (&request.store.usage, pin!(self.fetch_page(cursor)));
-        let page = usage.run_verb_in_span(&span, "query", &request.table, read).await;
+        let page = verb.run(pin!(self.fetch_page(cursor))).await;
         if let Ok(page) = &page {
-            record_count_in_span(&span, "entable.rows", page.items.len());
+            record_count_in_span(verb.span(), "entable.rows", page.items.len());
         }
         page
     }

@@ -11,7 +11,10 @@ use tracing::{Instrument, Span, field::Empty};
 use crate::{
     backend::{
         Backend, Rows,
-        layer::{VerbCounts, count_request, error_code_or_kind, record_failure_in_span},
+        layer::{
+            VerbCounts, count_request as count_request_of_verb, error_code_or_kind,
+            record_failure_in_span,
+        },
     },
     batch::Batch,
     error::{Error, Result},
@@ -143,15 +146,15 @@ impl UsageCounters {
         }
     }
 
-    /// Returns the span of a verb, with its name and table. The span contains no key and no value.
-    pub(crate) fn verb_span(&self, verb: &'static str, table: &str) -> Span {
-        tracing::info_span!(
+    /// Begins a verb in its own span, which has the verb's name and table, and no key and no value.
+    pub(crate) fn begin_verb<'v>(&'v self, name: &'static str, table: &'v str) -> RunningVerb<'v> {
+        let span = tracing::info_span!(
             "entable.verb",
-            otel.name = verb,
+            otel.name = name,
             otel.kind = "client",
             db.system.name = "azure.tables",
             db.namespace = self.backend,
-            db.operation.name = verb,
+            db.operation.name = name,
             db.collection.name = table,
             db.response.status_code = Empty,
             "error.type" = Empty,
@@ -162,47 +165,42 @@ impl UsageCounters {
             entable.rows = Empty,
             entable.retries = Empty,
             entable.decision = Empty,
-        )
+        );
+        RunningVerb { usage: self, name, table, span }
     }
 
     /// Counts the answer to a point read.
     pub(crate) fn count_read(&self, table: &str, answer: &Result<Option<Row>>) {
         let row = answer.as_ref().ok().and_then(Option::as_ref);
-        let failure = answer.as_ref().err();
-        self.count_requests(&self.reads, usize::from(row.is_some()), failure);
-        self.report_request("read", table, row, failure);
+        let request = RequestKind { name: "read", counter: &self.reads };
+        self.count_request(request, table, row, answer.as_ref().err());
+        add_to_counter(&self.rows, usize::from(row.is_some()));
     }
 
     /// Counts the answer to one page of a query.
     pub(crate) fn count_scan(&self, table: &str, answer: &Result<Rows>) {
         let rows = answer.as_ref().map_or(&[][..], |page| &page.rows);
-        let failure = answer.as_ref().err();
-        self.count_requests(&self.scans, rows.len(), failure);
-        self.report_request(
-            "scan",
-            table,
-            rows.iter().filter_map(|row| row.as_ref().ok()),
-            failure,
-        );
+        let request = RequestKind { name: "scan", counter: &self.scans };
+        let read = rows.iter().filter_map(|row| row.as_ref().ok());
+        self.count_request(request, table, read, answer.as_ref().err());
+        add_to_counter(&self.rows, rows.len());
     }
 
     /// Counts the answer to a write.
     pub(crate) fn count_write<T>(&self, batch: &Batch, answer: &Result<T>) {
-        let kind = if batch.len() == 1 { &self.writes } else { &self.transactions };
-        add_to_counter(&self.operations, batch.len());
-        let failure = answer.as_ref().err();
-        self.count_requests(kind, 0, failure);
+        let counter = if batch.len() == 1 { &self.writes } else { &self.transactions };
+        let request = RequestKind { name: "apply", counter };
         // A failed write wrote no row.
         let operations = if answer.is_ok() { batch.operations() } else { &[] };
         let rows = operations.iter().map(|operation| operation.row());
-        self.report_request("apply", batch.table(), rows, failure);
+        self.count_request(request, batch.table(), rows, answer.as_ref().err());
+        add_to_counter(&self.operations, batch.len());
     }
 
     /// Counts the answer to a request about tables.
     pub(crate) fn count_table_request<T>(&self, table: &str, answer: &Result<T>) {
-        let failure = answer.as_ref().err();
-        self.count_requests(&self.table_requests, 0, failure);
-        self.report_request("tables", table, None, failure);
+        let request = RequestKind { name: "tables", counter: &self.table_requests };
+        self.count_request(request, table, None, answer.as_ref().err());
     }
 
     /// Counts a lookup or row whose scope has no keys left. Does nothing for `false`.
@@ -210,26 +208,21 @@ impl UsageCounters {
         add_to_counter(&self.shredded, usize::from(is_shredded));
     }
 
-    fn count_requests(&self, kind: &AtomicU64, rows: usize, failure: Option<&Error>) {
-        add_to_counter(kind, 1);
-        if rows > 0 {
-            add_to_counter(&self.rows, rows);
-        }
-        if let Some(error) = failure {
-            add_to_counter(&self.failures, 1);
-            add_to_counter(&self.throttled, usize::from(error.is_throttled()));
-        }
-        count_request();
-    }
-
-    /// Reports one request to the metrics recorder, if there is one.
-    fn report_request<'r>(
+    /// Counts one request, and reports it to the metrics recorder if there is one. `rows` are the rows that were read
+    /// or written.
+    fn count_request<'r>(
         &self,
-        kind: &'static str,
+        request: RequestKind<'_>,
         table: &str,
         rows: impl IntoIterator<Item = &'r Row>,
         failure: Option<&Error>,
     ) {
+        add_to_counter(request.counter, 1);
+        if let Some(error) = failure {
+            add_to_counter(&self.failures, 1);
+            add_to_counter(&self.throttled, usize::from(error.is_throttled()));
+        }
+        count_request_of_verb();
         // Compute sizes only if measurements are reported.
         if !self.metering.is_on() {
             return;
@@ -237,61 +230,13 @@ impl UsageCounters {
         let sizes = rows.into_iter().map(|row| row.as_bytes().len());
         let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));
         self.metering.count_request(RequestOutcome {
-            kind,
+            kind: request.name,
             table,
             rows,
             bytes,
             is_failed: failure.is_some(),
             is_throttled: failure.is_some_and(Error::is_throttled),
         });
-    }
-
-    /// Runs a verb in its own span, and measures its duration if measurements are reported.
-    pub(crate) async fn run_verb<T>(
-        &self,
-        verb: &'static str,
-        table: &str,
-        work: VerbFuture<'_, T>,
-    ) -> Result<T> {
-        self.run_verb_in_span(&self.verb_span(verb, table), verb, table, work).await
-    }
-
-    /// Runs a verb in a given span. Records the verb's requests, retries and failure in the span, and its duration
-    /// in the metrics. If the span is disabled and metrics are off, only runs the verb.
-    pub(crate) async fn run_verb_in_span<T>(
-        &self,
-        span: &Span,
-        verb: &'static str,
-        table: &str,
-        work: VerbFuture<'_, T>,
-    ) -> Result<T> {
-        if span.is_disabled() && !self.metering.is_on() {
-            return work.await;
-        }
-        // Boxed because most verbs are not observed, and all of them would reserve space for this future.
-        Box::pin(self.observe_verb(span, verb, table, work)).await
-    }
-
-    async fn observe_verb<T>(
-        &self,
-        span: &Span,
-        verb: &'static str,
-        table: &str,
-        work: VerbFuture<'_, T>,
-    ) -> Result<T> {
-        let began = self.metering.start_timer();
-        let (done, counts) = VerbCounts::count_requests_of(work).instrument(span.clone()).await;
-        let error = done.as_ref().err();
-        if let Some(began) = began {
-            let server = (self.server.as_deref(), self.port);
-            let code = error.map(error_code_or_kind);
-            self.metering.record_verb(verb, table, server, began.elapsed(), code);
-        }
-        counts.record_in_span(span);
-        if let Some(error) = error {
-            record_failure_in_span(span, error);
-        }
-        done
     }
 
     /// Returns the counts so far.
@@ -309,6 +254,54 @@ impl UsageCounters {
             throttled: of(&self.throttled),
             shredded: of(&self.shredded),
         }
+    }
+}
+
+/// A kind of requests: its name in metrics, and its counter.
+struct RequestKind<'u> {
+    name: &'static str,
+    counter: &'u AtomicU64,
+}
+
+/// A verb that is about to run, with its span.
+pub(crate) struct RunningVerb<'v> {
+    usage: &'v UsageCounters,
+    name: &'static str,
+    table: &'v str,
+    span: Span,
+}
+
+impl RunningVerb<'_> {
+    /// Returns the verb's span, for fields that only some verbs have.
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Runs the verb in its span. Records the verb's requests, retries and failure in the span, and its duration in
+    /// the metrics. If the span is disabled and metrics are off, only runs the verb.
+    pub(crate) async fn run<T>(&self, work: VerbFuture<'_, T>) -> Result<T> {
+        if self.span.is_disabled() && !self.usage.metering.is_on() {
+            return work.await;
+        }
+        // Boxed because most verbs are not observed, and all of them would reserve space for this future.
+        Box::pin(self.observe(work)).await
+    }
+
+    async fn observe<T>(&self, work: VerbFuture<'_, T>) -> Result<T> {
+        let Self { usage, name, table, span } = self;
+        let began = usage.metering.start_timer();
+        let (done, counts) = VerbCounts::count_requests_of(work).instrument(span.clone()).await;
+        let error = done.as_ref().err();
+        if let Some(began) = began {
+            let server = (usage.server.as_deref(), usage.port);
+            let code = error.map(error_code_or_kind);
+            usage.metering.record_verb(name, table, server, began.elapsed(), code);
+        }
+        counts.record_in_span(span);
+        if let Some(error) = error {
+            record_failure_in_span(span, error);
+        }
+        done
     }
 }
 

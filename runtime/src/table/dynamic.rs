@@ -199,7 +199,7 @@ impl DynamicTable {
             .map_err(|error| error.in_table(&self.name))?;
         let store = self.client.store();
         let read = pin!(store.read_decrypted(read, ReadAs::Untyped));
-        match store.usage.run_verb("get", &self.name, read).await? {
+        match store.usage.begin_verb("get", &self.name).run(read).await? {
             None => Ok(None),
             Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),
         }
@@ -521,7 +521,7 @@ impl DynamicTable {
     async fn write_operation(&self, verb: &'static str, operation: Operation) -> Result<Written> {
         let store = self.client.store();
         let write = store.seal_and_write(&self.name, vec![untyped_to_seal(operation)], None);
-        let written = store.usage.run_verb(verb, &self.name, pin!(write)).await?;
+        let written = store.usage.begin_verb(verb, &self.name).run(pin!(write)).await?;
         Written::of_single_operation(written)
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, ErrorKind, Result, SealFault},
     guard::Guard,
     outbox::{
-        commit::{commit_changes, commit_with_rows},
+        commit::Commit,
         moves::{MoveJob, MoveOutcome, sign_move},
         outbox_plan::ExtraRows,
     },
@@ -134,9 +134,9 @@ impl<E: TableEntity> Table<E> {
             ..ExtraRows::default()
         };
         let changes = [Change::from_effect(effect)];
-        commit_with_rows(self.client.outbox(), &self.name, &changes, &extra_rows, None)
-            .await
-            .map_err(|error| no_room_for_mark_error(error.without_operation()))?;
+        let commit = Commit::new(outbox, &self.name, &changes).with_rows(&extra_rows);
+        let marked = commit.run().await;
+        marked.map_err(|error| no_room_for_mark_error(error.without_operation()))?;
         let (client, table) = (self.client.clone(), self.name.clone());
         let partition_key = stored.partition_key().to_owned();
         // The mark and the message are committed. If this task ends early, a worker continues the
@@ -233,7 +233,7 @@ impl<E: TableEntity> Table<E> {
             // The seal covers the mark, and the parts of a wide entity are written together.
             let opened = decrypt_primary(store, &self.name, &stored, E::SCHEMA).await?;
             let changes = [Change::from_effect(plan_move_mark_removal(E::SCHEMA, &opened)?)];
-            commit_changes(self.client.outbox(), &self.name, &changes).await?;
+            Commit::new(self.client.outbox(), &self.name, &changes).run().await?;
         } else {
             store.apply(&Batch::single(&self.name, remove_move_mark(&stored.row)?)?).await?;
         }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::outbox::{
     blind_tokens::fill_tokens_of_changes,
-    commit::{CommittedChange, commit_with_rows},
+    commit::{Commit, CommittedChange},
     outbox_plan::ExtraRows,
 };
 use crate::{
@@ -615,9 +615,15 @@ impl Transaction {
         }
         let extra_rows = self.extra_rows(&self.known).await?;
         let (outbox, deadline) = (self.client.outbox(), self.deadline.as_ref());
-        let landed = commit_with_rows(outbox, &table, &changes, &extra_rows, deadline);
-        let landed =
-            self.client.store().usage.run_verb("transaction", &table, pin!(landed)).await?;
+        let commit = Commit::new(outbox, &table, &changes).with_rows(&extra_rows);
+        let commit = commit.with_deadline(deadline);
+        let landed = self
+            .client
+            .store()
+            .usage
+            .begin_verb("transaction", &table)
+            .run(pin!(commit.run()))
+            .await?;
         let written = landed.outcomes.into_iter().map(written_result).collect();
         Ok(Committed { written, pending: landed.pending })
     }

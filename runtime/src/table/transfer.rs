@@ -11,7 +11,7 @@ use crate::{
     backend::BoxFuture,
     entity::{IntoPoint, Stored, TableEntity, UntypedPath, WritableView, own_row},
     error::{BoxError, Error, ErrorKind, Result},
-    outbox::{blind_tokens::plan_effect_with_tokens, commit::commit_changes},
+    outbox::{blind_tokens::plan_effect_with_tokens, commit::Commit},
     plan::{self, Change},
     row::Row,
     store::backoff::{self, Attempt},
@@ -278,7 +278,7 @@ impl<E: TableEntity> Table<E> {
             let at = table.row_at(partition_key, row_key).to_owned();
             // After a lost race, the next attempt reads the row to replace at this address.
             *address.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
-            match commit_changes(outbox, &table.name, &[change]).await {
+            match Commit::new(outbox, &table.name, &[change]).run().await {
                 Ok(_) => Ok(true),
                 // A move has to finish first.
                 Err(error) if error.is_refused_by_move() => Err(error.without_operation()),
@@ -286,7 +286,7 @@ impl<E: TableEntity> Table<E> {
                 Err(error) => Err(error.without_operation()),
             }
         };
-        outbox.store.usage.run_verb(name, &table.name, pin!(written)).await
+        outbox.store.usage.begin_verb(name, &table.name).run(pin!(written)).await
     }
 
     /// Copies the entity's blobs to the target. Returns `false` if the entity points to other blobs since it was

@@ -385,7 +385,7 @@ impl<E: TableEntity> Table<E> {
         let mut plan = ReadPlan::for_row(store, RowType::of::<E, T>(), access);
         Box::pin(async move {
             let work = pin!(self.find_entity(plan.as_mut()));
-            store.usage.run_verb(verb, &self.name, work).await
+            store.usage.begin_verb(verb, &self.name).run(work).await
         })
     }
 
@@ -502,7 +502,7 @@ impl<E: TableEntity> Table<E> {
             Some(dated) => request.for_dated_tables(dated, &self.name),
             None => request,
         };
-        let plan = request.plan().await?;
+        let plan = request.plan(None).await?;
         list_query::read_entity_keys_of_lists::<E>(&plan)
             .await
             .map_err(|error| error.in_table(&self.name))

@@ -19,7 +19,7 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::{
         blind_tokens::fill_tokens_of_change,
-        commit::{CommittedChange, CommittedChanges, commit_changes},
+        commit::{Commit, CommittedChange, CommittedChanges},
     },
     plan::{self, Change},
     row::Row,
@@ -474,12 +474,12 @@ impl<E: TableEntity> Table<E> {
         change: Result<Change>,
     ) -> Result<(CommittedChange, BackgroundWork)> {
         let written = async { self.commit_change(&self.add_tokens_to_change(change).await?).await };
-        self.client.store().usage.run_verb(name, &self.name, pin!(written)).await
+        self.client.store().usage.begin_verb(name, &self.name).run(pin!(written)).await
     }
 
     async fn commit_change(&self, change: &Change) -> Result<(CommittedChange, BackgroundWork)> {
-        let landed =
-            commit_changes(self.client.outbox(), &self.name, std::slice::from_ref(change)).await;
+        let changes = std::slice::from_ref(change);
+        let landed = Commit::new(self.client.outbox(), &self.name, changes).run().await;
         // The caller wrote a single entity and knows nothing of positions in a transaction.
         let CommittedChanges { mut outcomes, pending } =
             landed.map_err(Error::without_operation)?;
@@ -502,22 +502,31 @@ impl<E: TableEntity> Table<E> {
     async fn put_entity(&self, name: &'static str, change: Result<Change>) -> Result<Stored<E>> {
         let written = async {
             let change = self.add_tokens_to_change(change).await?;
+            let primary = change.known_primary().ok_or_else(no_answer_error)?;
             // Decode before the write: a verb that took effect must not fail because its row does not decode.
-            let read_back = self.read_back(change.known_primary().ok_or_else(no_answer_error)?)?;
-            Ok((read_back, self.commit_change(&change).await?))
+            // Boxed because the future of every write would reserve space for the value.
+            let mut value = Box::new(self.read_back(primary)?);
+            let (outcome, pending) = self.commit_change(&change).await?;
+            let CommittedChange { written: Some(written), row: Some(row) } = outcome else {
+                return Err(no_answer_error());
+            };
+            // A commit may add properties that only the stored entity had, and the names of blobs. The added
+            // properties were decoded before, so the row decodes.
+            if row != *primary
+                && let Ok(whole) = E::from_row(&row)
+            {
+                *value = whole;
+            }
+            Ok((value, row, written, pending))
         };
-        let written = self.client.store().usage.run_verb(name, &self.name, pin!(written)).await?;
-        let (read_back, (outcome, pending)) = written;
-        let CommittedChange { written: Some(mut written), row: Some(row) } = outcome else {
-            return Err(no_answer_error());
-        };
-        let value = read_back.into_value_of(&row);
+        let verb = self.client.store().usage.begin_verb(name, &self.name);
+        let (value, row, mut written, pending) = verb.run(pin!(written)).await?;
         if written.etag.is_none() {
             let found = self.read_primary(row.partition_key(), row.row_key()).await;
             written.etag = etag_if_unchanged(found, &row);
         }
         let row = written.row_with_written_etag(row);
-        Ok(Stored::new(value, row, written.status).with_background_work(pending))
+        Ok(Stored::new(*value, row, written.status).with_background_work(pending))
     }
 
     /// Reads the entity back from a row that is about to be written.
@@ -525,13 +534,12 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_invalid` and the property's name if the row does not decode as the entity's type.
-    fn read_back(&self, row: &Row) -> Result<ReadBack<E>> {
-        let value = E::from_row(row).map_err(|error| {
+    fn read_back(&self, row: &Row) -> Result<E> {
+        E::from_row(row).map_err(|error| {
             unreadable_value_error(error)
                 .in_table(&self.name)
                 .at_keys(row.partition_key(), row.row_key())
-        })?;
-        Ok(ReadBack { value: Box::new(value), row: row.clone() })
+        })
     }
 
     fn missing_error(&self, partition_key: &str, row_key: &str) -> Error {
@@ -545,25 +553,6 @@ impl<E: TableEntity> Table<E> {
         Error::rejected_by_user_code(&format!("the change of `{}`", E::SCHEMA.entity), reason)
             .in_table(&self.name)
             .at_keys(stored.partition_key(), stored.row_key())
-    }
-}
-
-/// An entity that was decoded from a row before the row was written.
-struct ReadBack<E> {
-    // Boxed because the future of every write would reserve space for it.
-    value: Box<E>,
-    row: Row,
-}
-
-impl<E: TableEntity> ReadBack<E> {
-    /// Returns the entity in the written row. A commit may add properties that only the stored entity had, and
-    /// the names of blobs.
-    fn into_value_of(self, written: &Row) -> E {
-        if self.row == *written {
-            return *self.value;
-        }
-        // The properties that the commit adds were decoded before, so the row decodes.
-        E::from_row(written).unwrap_or(*self.value)
     }
 }
 

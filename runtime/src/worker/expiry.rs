@@ -15,7 +15,7 @@ use crate::{
     filter::{Comparison, Filter},
     key::RowFamily,
     limits::{BATCH_OPERATIONS, saturating_u64},
-    outbox::{commit::commit_changes, expired::deletion_of},
+    outbox::{commit::Commit, expired::deletion_of},
     plan::{
         Change,
         outbox::{EXPIRY, ExpiryHour, ExpiryMarker, StoredExpiryMarker, expiry_markers_before},
@@ -336,7 +336,7 @@ impl Worker {
             if group.is_empty() {
                 continue;
             }
-            match commit_changes(self.outbox(), table, &group).await {
+            match Commit::new(self.outbox(), table, &group).run().await {
                 Ok(_) => swept.deleted += count_operations(&group),
                 Err(error) if group.len() > 1 && (error.is_lost_race() || error.is_too_large()) => {
                     let rest = group.split_off(group.len() / 2);

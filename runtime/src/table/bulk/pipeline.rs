@@ -27,8 +27,8 @@ use crate::{
     error::{BoxError, Error, Result},
     limits::saturating_u64,
     outbox::{
-        blind_tokens::fill_tokens_of_change, commit::commit_keeping_claims,
-        kept_claims::KeptClaims, registration::register_partitions,
+        blind_tokens::fill_tokens_of_change, commit::Commit, kept_claims::KeptClaims,
+        registration::register_partitions,
     },
     plan::Change,
     store::{InFlight, Load},
@@ -403,7 +403,8 @@ impl GroupWriter for ChangeWriter<'_> {
         let outcome = &mut self.outcome;
         outcome.requests += 1;
         let (outbox, changes) = (self.client.outbox(), &group.changes);
-        let error = match commit_keeping_claims(outbox, &group.table, changes, &self.kept).await {
+        let commit = Commit::new(outbox, &group.table, changes).keeping_claims(&self.kept);
+        let error = match commit.run().await {
             Ok(_) => {
                 outcome.done += saturating_u64(group.rows());
                 return Ok(GroupWriteOutcome::Done);

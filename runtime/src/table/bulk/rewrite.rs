@@ -7,7 +7,7 @@ use crate::{
     backend::ReadRequest,
     entity::Stored,
     error::{BoxError, Error, Result, ServiceCode},
-    outbox::{blind_tokens::fill_tokens_of_change, commit::commit_changes},
+    outbox::{blind_tokens::fill_tokens_of_change, commit::Commit},
     plan::Change,
     store::{
         backoff::{self, Attempt},
@@ -114,7 +114,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
                 lock().1.note_change(table, &change, *index).map_err(locate)?;
                 *lock().2 += 1;
                 let changes = [change];
-                let Err(error) = commit_changes(client.outbox(), table, &changes).await else {
+                let Err(error) = Commit::new(client.outbox(), table, &changes).run().await else {
                     return Ok(Attempt::Done(()));
                 };
                 lock().1.note_failure(table, &changes[0], *index, &error);
