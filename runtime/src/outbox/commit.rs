@@ -5,6 +5,8 @@
 
 use std::{future::Future, sync::Arc};
 
+use futures_util::future::BoxFuture;
+
 use super::{
     blob_writes::BlobUploads,
     blocking_claim::SharedBlockingClaim,
@@ -97,8 +99,10 @@ impl<'c> Commit<'c> {
     /// Writes all changes and the extra rows in one transaction, or none of them.
     pub(crate) async fn run(&self) -> Result<CommittedChanges> {
         if self.needs.contain_any(STAGED) || !self.extra_rows.is_empty() {
-            // Boxed because the future of a plain write would reserve space for all stages.
-            return Box::pin(self.run_in_stages()).await;
+            let staged: BoxFuture<'_, _> = Box::pin(self.run_in_stages());
+            // Boxed because the future of a plain write would reserve space for all stages, and without its type because
+            // the compiler would prove again in every program that the stages are `Send`.
+            return staged.await;
         }
         let effects = known_effects(self.changes);
         let written = self.create_table_if_missing(|| self.write_single_rows(&effects)).await?;
