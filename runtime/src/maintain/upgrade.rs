@@ -172,7 +172,7 @@ impl<E: TableEntity> Upgrade<E> {
             return Ok(BulkReport::default());
         }
         let query = match self.table.all_tables_to_query().await? {
-            Some(tables) => self.query.edit_request(|request| request.set_queried_tables(tables)),
+            Some(tables) => self.query.edit_request(|request| request.tables = Some(tables)),
             None => self.query,
         };
         let change = |_: &mut E| Ok(());

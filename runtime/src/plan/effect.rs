@@ -105,15 +105,10 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// Returns whether every version of the entity is stored only as its primary, without copies and lists.
-    pub(super) fn is_single_row(&self) -> bool {
-        self.schema.is_single_row()
-    }
-
     /// Returns whether a verb can be sent without reading the stored row: the entity has no copies and lists, no
     /// older version stores its properties in other parts of a wide entity, and no row of another type has its keys.
     pub(super) fn can_write_unread(&self) -> bool {
-        self.is_single_row()
+        self.schema.is_single_row()
             && !wide::may_have_older_layout(self.schema)
             && !self.schema.shares_keys
     }
@@ -159,7 +154,7 @@ impl Planner {
     /// - a value is encrypted, because the code of a running move covers it, or
     /// - the entity is wide: a new generation would make an entity with a missing part look complete.
     pub(super) fn can_insert_or_merge_unread(&self, row: &Row) -> Result<bool> {
-        let is_one_row = self.is_single_row() && !self.schema.is_wide();
+        let is_one_row = self.schema.is_single_row() && !self.schema.is_wide();
         let is_alone = self.schema.older.is_none() && !self.schema.shares_keys;
         if !is_one_row || self.schema.sealed || !is_alone {
             return Ok(false);
@@ -183,7 +178,7 @@ impl Planner {
         let can_merge =
             patch.remove.is_empty() && self.schema.older.is_none() && !self.schema.sealed;
         let changes_copies = || {
-            !self.is_single_row()
+            !self.schema.is_single_row()
                 && patch.set.iter().any(|(name, _)| self.schema.may_change_copies(name))
         };
         can_merge && !changes_copies()
@@ -351,7 +346,7 @@ impl Planner {
         refuse_moving(current)?;
         let row = apply_patch(&*self.primary_in_current_form(current)?, patch)?
             .inherit_encrypted_names_of(current);
-        if self.is_single_row() && row.row_key() == current.row_key() {
+        if self.schema.is_single_row() && row.row_key() == current.row_key() {
             let guard = Condition::unchanged(current)?;
             return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
         }
@@ -441,7 +436,7 @@ impl Planner {
 
     /// Returns the current copies, list entries and blobs of the entity in a primary row.
     fn copies_of_entity(&self, primary: &Row) -> Result<OldRows> {
-        if self.is_single_row() {
+        if self.schema.is_single_row() {
             return Ok(OldRows { rows: None, is_unconfirmed: false });
         }
         let rows = match self.rows_of_entity(primary) {

@@ -21,7 +21,6 @@ use crate::{
     filter::Filter,
     page::Cursor,
     row::Row,
-    store::sealing::open::ReadAs,
 };
 
 /// The items of a query. Each page is fetched once the previous one is used up.
@@ -138,7 +137,7 @@ macro_rules! setters {
         /// ```
         #[must_use]
         pub fn page_size(mut self, rows: u32) -> Self {
-            self.request.page_size(rows);
+            self.request.page_size = Some(rows);
             self
         }
 
@@ -180,7 +179,7 @@ macro_rules! setters {
         /// ```
         #[must_use]
         pub fn allow_many_tables(mut self) -> Self {
-            self.request.allow_many_tables();
+            self.request.allows_many_tables = true;
             self
         }
 
@@ -347,12 +346,6 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// Returns the entity types whose declarations are used to decrypt the rows: one type, the members of a
-    /// set, or none for an untyped query.
-    pub(crate) fn types_to_decrypt_as(&self) -> ReadAs {
-        self.request.types_to_decrypt_as()
-    }
-
     setters!();
 
     /// Allows a table scan, which is refused by default.
@@ -370,7 +363,7 @@ impl<E, T> Query<E, T> {
     /// ```
     #[must_use]
     pub fn allow_scan(mut self) -> Self {
-        self.request.allow_scan();
+        self.request.scan_allowed = true;
         self
     }
 
@@ -388,7 +381,7 @@ impl<E, T> Query<E, T> {
     /// ```
     #[must_use]
     pub fn any_order(mut self) -> Self {
-        self.request.any_order();
+        self.request.any_order = true;
         self
     }
 

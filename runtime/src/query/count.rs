@@ -9,7 +9,6 @@ use super::{
     list_query,
     partial_query::PartialQuery,
     query_plan::QueryPlan,
-    request::Request,
 };
 use crate::{
     entity::{Schema, TableEntity},
@@ -86,7 +85,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             return Ok(false);
         }
         // Any row is enough, so the order of the store's rows does not matter.
-        let counted = self.counting_query().edit_request(Request::any_order).take(1);
+        let counted = self.counting_query().any_order().take(1);
         counted.stream().try_next().await.map(|found| found.is_some())
     }
 
@@ -102,11 +101,11 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// Returns a query that yields `()` for each item of this query. Where possible, it reads only the
     /// properties that decide which rows are items, such as keys and type, or only the ids of a local list.
     pub(crate) fn counting_query(&self) -> Query<E, ()> {
-        let query = self.clone();
+        let mut query = self.clone();
         if !self.request.reads_list() {
             let counted =
                 |plan: &QueryPlan, row: Result<Row>| Ok(plan.is_row_an_item(&row?)?.then_some(()));
-            let query = query.edit_request(Request::select_deciding_properties);
+            query.request.only_deciding_properties = true;
             return query.map_source(|_| ItemSource::Rows(Arc::new(counted)));
         }
         let ids = self.request.schema.filter(|_| self.counts_ids());

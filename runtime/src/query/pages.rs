@@ -276,7 +276,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
 
 /// A running query: its plan, and the conversion of its rows into items.
 pub(crate) struct PlannedQuery<T> {
-    pub(super) plan: Arc<QueryPlan>,
+    pub(crate) plan: Arc<QueryPlan>,
     pub(super) source: ItemSource<T>,
 }
 
@@ -287,11 +287,6 @@ impl<T> Clone for PlannedQuery<T> {
 }
 
 impl<T: Send + 'static> PlannedQuery<T> {
-    /// Returns the table of the entities on the page at `cursor`, or the name template if there is no table.
-    pub(crate) fn table_of_page(&self, cursor: Option<&Cursor>) -> Result<String> {
-        self.plan.request.table_of_page(cursor)
-    }
-
     /// Reads the page at `cursor`. Fails with the error of the first row that cannot be read.
     pub(crate) async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
         let Page { items, next } = self.fetch_page_in_span(cursor).await?;

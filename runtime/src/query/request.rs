@@ -61,16 +61,16 @@ pub(crate) struct Request {
     pub(crate) select_of_entities: Option<Vec<String>>,
     pub(crate) fault: Option<Error>,
     pub(crate) take: Option<u64>,
-    page_size: Option<u32>,
-    scan_allowed: bool,
-    any_order: bool,
+    pub(crate) page_size: Option<u32>,
+    pub(crate) scan_allowed: bool,
+    pub(crate) any_order: bool,
     pub(crate) only_older: bool,
     /// Whether the query also returns expired rows.
     pub(crate) with_expired: bool,
     /// Whether a query of a set also returns index copies.
     pub(crate) copies: bool,
     /// Whether rows are only counted, which only needs their keys and type.
-    only_deciding_properties: bool,
+    pub(crate) only_deciding_properties: bool,
     accepts_non_member: AcceptsNonMemberRow,
     /// Where writes to the found entities go. A query itself writes nothing.
     pub(crate) origin: Option<BulkWriteTarget>,
@@ -172,11 +172,6 @@ impl Request {
         self
     }
 
-    /// Makes the request read several of the entity's dated tables, one after another.
-    pub(crate) fn set_queried_tables(&mut self, tables: QueriedTables) {
-        self.tables = Some(tables);
-    }
-
     /// Returns the table of the entities on the page at `cursor`, or the name template if the query reads no
     /// table. A query through remote copies reads a different table than the entities are in.
     ///
@@ -195,11 +190,6 @@ impl Request {
     /// Returns how many tables the query covers, whether they exist or not.
     pub(crate) fn count_tables(&self) -> u64 {
         self.tables.as_ref().map_or(1, QueriedTables::count_tables)
-    }
-
-    /// Allows more than 10,000 dated tables to be read one by one.
-    pub(crate) fn allow_many_tables(&mut self) {
-        self.allows_many_tables = true;
     }
 
     /// Returns whether the entities are in dated tables.
@@ -258,11 +248,6 @@ impl Request {
         }
     }
 
-    /// Selects only the properties that decide whether a row is an item of the query.
-    pub(crate) fn select_deciding_properties(&mut self) {
-        self.only_deciding_properties = true;
-    }
-
     /// Returns whether a row is an item of the query. Only the row's keys and type were read.
     ///
     /// # Errors
@@ -291,26 +276,9 @@ impl Request {
         }
     }
 
-    pub(crate) fn page_size(&mut self, rows: u32) {
-        self.page_size = Some(rows);
-    }
-
-    pub(crate) fn allow_scan(&mut self) {
-        self.scan_allowed = true;
-    }
-
-    pub(crate) fn any_order(&mut self) {
-        self.any_order = true;
-    }
-
     /// Restricts a typed request to rows of older versions, expired rows included.
     pub(crate) fn restrict_to_older_versions(&mut self) {
         self.only_older = true;
-        self.include_expired();
-    }
-
-    /// Includes expired rows in the items.
-    pub(crate) fn include_expired(&mut self) {
         self.with_expired = true;
     }
 

@@ -13,7 +13,7 @@ use crate::{
     key::{RowFamily, stable_hash},
     limits::saturating_u64,
     page::{Cursor, PageLoop},
-    query::{build::Query, request::Request},
+    query::build::Query,
     row::Row,
     table::{
         Table,
@@ -146,9 +146,10 @@ impl<E: TableEntity> Rebuild<E> {
 
     async fn query_primaries(&self) -> Result<Query<E, Stored<E>>> {
         // Include expired entities, which may be renewed, and which workers find through an index.
-        let mut query = self.table.query(E::scan()).edit_request(Request::include_expired);
+        let mut query = self.table.query(E::scan());
+        query.request.with_expired = true;
         if let Some(tables) = self.table.all_tables_to_query().await? {
-            query = query.edit_request(|request| request.set_queried_tables(tables));
+            query.request.tables = Some(tables);
         }
         Ok(match self.page_size {
             Some(rows) => query.page_size(rows),

@@ -384,12 +384,12 @@ impl Bulk {
         let mut pipeline = self.pipeline();
         let (client, table) = (self.client.clone(), String::new());
         pipeline.handled = HandledEntities::of_query(&query.request);
-        let read_as = query.types_to_decrypt_as();
+        let read_as = query.request.types_to_decrypt_as();
         let mut rewrite = Rewrite { client, table, read_as, change, is_done };
         let Some(run) = query.plan(None).await? else { return Ok(pipeline.finish_all().await) };
         let mut pages = PageLoop::from_cursor(self.start.clone());
         while let Some(cursor) = pages.take_position() {
-            let table = run.table_of_page(cursor.as_ref())?;
+            let table = run.plan.request.table_of_page(cursor.as_ref())?;
             if table != rewrite.table {
                 // Rows that lost a race are read again from the table of their page.
                 pipeline.retry_lost_races(&mut rewrite).await;
