@@ -53,6 +53,21 @@ async fn staff() -> (Recorder, Table<Employee>) {
 }
 
 #[tokio::test]
+async fn an_entity_moves_to_another_row_key_in_one_request() -> Result<(), Error> {
+    let (recorder, staff) = staff().await;
+    let mut don = staff.insert(&employee(1, 34)).await?;
+    recorder.clear();
+    don.id = 2;
+    let moved = staff.replace(&don).await?;
+    // The answer is that of the new row. That of the old one, a deletion, has no ETag.
+    assert_eq!(recorder.count(), 1, "{recorder}");
+    let at = |id| Employee::primary().department("Sales").id(id);
+    assert_eq!(staff.get(at(2)).await?.map(|found| found.etag()), Some(moved.etag()));
+    assert!(staff.get(at(1)).await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
 async fn every_verb_is_one_request() -> Result<(), Error> {
     let (recorder, staff) = staff().await;
     let requests = |expected: usize| {

@@ -260,6 +260,9 @@ mod tests {
         assert_eq!(insert(&single).unwrap().needs(), Needs::NONE);
         assert_eq!(insert(&copied).unwrap().needs(), Needs::COPIES);
         assert_eq!(insert_or_replace(&single).unwrap().needs(), Needs::NONE);
+        let mut moved = stored(single.clone(), 0);
+        moved.id = 2;
+        assert_eq!(super::replace(&moved).unwrap().needs(), Needs::COPIES, "its old row goes");
         let reads = Needs::COPIES.and(Needs::CURRENT);
         assert_eq!(insert_or_replace(&copied).unwrap().needs(), reads);
         assert_eq!(super::replace(&stored(copied.clone(), 0)).unwrap().needs(), Needs::COPIES);
