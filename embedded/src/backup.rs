@@ -1,6 +1,7 @@
 //! Backups: the rows of a snapshot, written in the order of their keys into a new file.
 
 use std::{
+    collections::BTreeSet,
     ops::Bound,
     path::{Path, PathBuf},
     sync::{
@@ -20,10 +21,11 @@ use tokio::sync::oneshot;
 
 use crate::{
     catalog,
-    layout::{self, META, RowsDefinition, meta, rows_table_name},
+    file_format::{LAYOUTS, META, RowsDefinition, meta, rows_table_name},
     open_file,
     snapshot::{RowsForRead, Snapshot},
     store_file::StoreFile,
+    stored_row::{TableSeed, put_value_for_table},
 };
 
 /// Maximum bytes of rows per transaction of the new file. Each commit waits for the disk.
@@ -123,7 +125,7 @@ fn write_tables<'s>(
         let rows = snapshot.rows_of_table(&entry.name)?;
         let (sender, chunks) = sync_channel(CHUNKS_AHEAD);
         let reader = std::thread::Builder::new().name("entable-backup-reader".to_owned());
-        let read = move || read_chunks(snapshot, rows, &sender);
+        let read = move || read_chunks(snapshot, rows, TableSeed::of_table(id), &sender);
         reader.spawn_scoped(scope, read).map_err(|error| target.io_error(error))?;
         for chunk in chunks {
             let chunk = chunk?;
@@ -155,22 +157,36 @@ struct Chunk {
     bytes: Vec<u8>,
     /// The bytes of each address and value.
     lengths: Vec<(usize, usize)>,
+    /// The layouts that no row of the chunks before has, by id.
+    layouts: Vec<(u32, Vec<u8>)>,
 }
 
-/// Reads the rows of a table, checks that each decodes, and sends them in chunks. Ends at the end
-/// of the table, at the first error, or when the receiver of the chunks is gone.
-fn read_chunks(snapshot: &Snapshot, rows: &RowsForRead, chunks: &SyncSender<Result<Chunk>>) {
+/// Reads the rows of a table, checks that each decodes, and sends them in chunks for the table `target`. Ends at the
+/// end of the table, at the first error, or when the receiver of the chunks is gone.
+fn read_chunks(
+    snapshot: &Snapshot,
+    rows: &RowsForRead,
+    target: TableSeed,
+    chunks: &SyncSender<Result<Chunk>>,
+) {
     let file = snapshot.file();
     let read = file.catch_panic(|| {
-        let mut chunk = Chunk::default();
-        for item in ReadableTable::iter(rows).map_err(|error| snapshot.engine_error(error))? {
+        let (mut chunk, mut layouts) = (Chunk::default(), BTreeSet::new());
+        for item in
+            ReadableTable::iter(&rows.table).map_err(|error| snapshot.engine_error(error))?
+        {
             let (key, value) = item.map_err(|error| snapshot.engine_error(error))?;
             let (key, value) = (key.value(), value.value());
-            if layout::read_row(key, value).is_none() {
-                return Err(file.damaged_row_error(key));
+            let row = rows.open_value(key, value).filter(|row| row.to_row().is_some());
+            let row = row.ok_or_else(|| file.damaged_row_error(key))?;
+            if let Some(layout) = row.layout()
+                && layouts.insert(layout.id)
+            {
+                chunk.layouts.push((layout.id, layout.encode()));
             }
             chunk.bytes.extend_from_slice(key);
-            chunk.bytes.extend_from_slice(value);
+            // Its checksum depends on the table, which has another id in the backup.
+            put_value_for_table(target, row.layout(), key, value, &mut chunk.bytes);
             chunk.lengths.push((key.len(), value.len()));
             if chunk.bytes.len() >= CHUNK_BYTES
                 && chunks.send(Ok(std::mem::take(&mut chunk))).is_err()
@@ -188,13 +204,17 @@ fn read_chunks(snapshot: &Snapshot, rows: &RowsForRead, chunks: &SyncSender<Resu
     }
 }
 
-/// Appends rows to a table of the new file. The rows' keys must be greater than all keys in the
+/// Appends rows to a table of the new file, and stores their layouts. The rows' keys must be greater than all keys in the
 /// table.
 fn append_rows(
     transaction: &WriteTransaction,
     table: &str,
     chunk: &Chunk,
 ) -> Result<(), redb::Error> {
+    let mut layouts = transaction.open_table(LAYOUTS)?;
+    for (id, layout) in &chunk.layouts {
+        layouts.insert(id, &**layout)?;
+    }
     let mut rows = transaction.open_table(RowsDefinition::new(table))?;
     let mut end = rows.upper_bound_mut(Bound::<&[u8]>::Unbounded)?;
     let mut rest = &*chunk.bytes;

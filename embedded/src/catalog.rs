@@ -9,7 +9,9 @@ use entable_core::{
 };
 use redb::{ReadableTable, WriteTransaction};
 
-use crate::layout::{CATALOG, CatalogEntry, META, RowsDefinition, TRASH, meta, rows_table_name};
+use crate::file_format::{
+    CATALOG, CatalogEntry, META, RowsDefinition, TRASH, meta, rows_table_name,
+};
 
 /// Number of names in one page of a list of tables.
 const PAGE_NAMES: usize = 1000;

@@ -46,15 +46,6 @@ impl fmt::Debug for FrozenStore {
     }
 }
 
-/// Reads a row of a snapshot with the selected properties.
-pub(crate) fn read_row(snapshot: &Snapshot, request: ReadRequest<'_>) -> Result<Option<Row>> {
-    let ReadRequest { table, partition_key, row_key, select } = request;
-    match (snapshot.read_row(table, partition_key, row_key)?, select) {
-        (Some(row), Some(_)) => rules::select_properties(&row, select).map(Some),
-        (row, _) => Ok(row),
-    }
-}
-
 #[deny(clippy::missing_trait_methods)]
 impl Backend for FrozenStore {
     fn capabilities(&self) -> Capabilities {
@@ -72,7 +63,7 @@ impl Backend for FrozenStore {
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
-            read_row(&self.snapshot, request)
+            self.snapshot.read_row(request)
         })
     }
 

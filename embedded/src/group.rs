@@ -1,7 +1,7 @@
 //! Applies several waiting batches in one transaction of the engine. Each batch is applied as a whole or
 //! not at all.
 
-use std::{collections::HashMap, collections::hash_map::Entry};
+use std::{collections::HashMap, collections::hash_map::Entry, sync::Arc};
 
 use entable_core::{
     backend::rules,
@@ -14,8 +14,11 @@ use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
     catalog::Catalog,
-    layout::{self, RowsDefinition, RowsForWrite, rows_table_name},
+    dictionary::{Dictionary, store_layouts},
+    file_format::{RowsDefinition, RowsForWrite, rows_table_name},
     row_changes::{RowChange, write_changes},
+    row_encoder::RowEncoder,
+    stored_row::{StoredRow, TableSeed},
 };
 
 /// The reason why a batch was not applied.
@@ -39,8 +42,17 @@ pub(crate) struct GroupTransaction<'t> {
     transaction: &'t WriteTransaction,
     catalog: &'t Catalog,
     tables: HashMap<u64, RowsForWrite<'t>>,
+    /// The layouts of the file and those of the rows that this transaction has written.
+    layouts: Arc<Dictionary>,
     /// The last change. `None` if nothing was written.
     last_change: Option<LastChangedRow>,
+}
+
+/// What a transaction that wrote rows leaves once it is committed.
+pub(crate) struct WrittenGroup {
+    pub(crate) last_change: LastChangedRow,
+    /// All layouts of the file.
+    pub(crate) layouts: Arc<Dictionary>,
 }
 
 /// The last changed row of a transaction. After a failed commit, the file is reopened: if it contains the change, the
@@ -51,8 +63,12 @@ pub(crate) struct LastChangedRow {
 }
 
 impl<'t> GroupTransaction<'t> {
-    pub(crate) fn new(transaction: &'t WriteTransaction, catalog: &'t Catalog) -> Self {
-        Self { transaction, catalog, tables: HashMap::new(), last_change: None }
+    pub(crate) fn new(
+        transaction: &'t WriteTransaction,
+        catalog: &'t Catalog,
+        layouts: Arc<Dictionary>,
+    ) -> Self {
+        Self { transaction, catalog, tables: HashMap::new(), layouts, last_change: None }
     }
 
     /// Applies one batch to the transaction, as a whole or not at all. Also returns a time that is not
@@ -73,8 +89,13 @@ impl<'t> GroupTransaction<'t> {
                 closed.insert(self.transaction.open_table(RowsDefinition::new(&name))?)
             }
         };
-        let (mut changes, last) = plan_changes(rows, operations, now)?;
-        write_changes(rows, &changes)?;
+        let seed = TableSeed::of_table(entry.id);
+        let current = CurrentRows { rows, seed, layouts: &self.layouts };
+        let (mut changes, last) = plan_changes(&current, operations, now)?;
+        let known = self.layouts.len();
+        write_changes(rows, &changes, &mut RowEncoder::new(seed, &mut self.layouts))?;
+        // A row and its layout are in one transaction, so no crash leaves one without the other.
+        store_layouts(self.transaction, self.layouts.added_after(known))?;
         let both = operations.iter().zip(&changes);
         let written =
             both.map(|(operation, change)| rules::written_answer(operation, change.row.as_ref()));
@@ -87,9 +108,24 @@ impl<'t> GroupTransaction<'t> {
         Ok((written, last))
     }
 
-    /// Returns the last change, if anything was written. Closes the engine's tables, which a commit requires.
-    pub(crate) fn into_last_change(self) -> Option<LastChangedRow> {
-        self.last_change
+    /// Returns what was written, or `None` if nothing was. Closes the engine's tables, which a commit requires.
+    pub(crate) fn into_written(self) -> Option<WrittenGroup> {
+        let Self { layouts, last_change, .. } = self;
+        last_change.map(|last_change| WrittenGroup { last_change, layouts })
+    }
+}
+
+/// The rows of a table before a batch changes them.
+struct CurrentRows<'c> {
+    rows: &'c RowsForWrite<'c>,
+    seed: TableSeed,
+    layouts: &'c Dictionary,
+}
+
+impl CurrentRows<'_> {
+    /// Reads the row of a stored value. Returns `None` if it is damaged.
+    fn read_value(&self, key: &[u8], value: &[u8]) -> Option<Row> {
+        StoredRow::open(self.seed, self.layouts, key, value)?.to_row()
     }
 }
 
@@ -97,7 +133,7 @@ impl<'t> GroupTransaction<'t> {
 /// that they write or delete. Nothing is written yet: if an operation is refused, the batch leaves no
 /// trace.
 fn plan_changes(
-    rows: &RowsForWrite<'_>,
+    current_rows: &CurrentRows<'_>,
     operations: &[Operation],
     now: Ticks,
 ) -> Result<(Vec<RowChange>, Ticks), ApplyError> {
@@ -112,8 +148,11 @@ fn plan_changes(
         // lookup.
         let found = match operations.len() {
             _ if follows => None,
-            1 => rows.get(&*key)?.map(|value| layout::read_row(&key, value.value())),
-            _ => empty.find_row(rows, &key)?,
+            1 => {
+                let found = current_rows.rows.get(&*key)?;
+                found.map(|value| current_rows.read_value(&key, value.value()))
+            }
+            _ => empty.find_row(current_rows, &key)?,
         };
         let current = match found {
             Some(None) => return Err(ApplyError::DamagedRow(index, key)),
@@ -151,17 +190,17 @@ impl EmptyRange {
     /// there is no row, `self` becomes the range from `key` to the next stored row.
     fn find_row(
         &mut self,
-        rows: &RowsForWrite<'_>,
+        current_rows: &CurrentRows<'_>,
         key: &[u8],
     ) -> Result<Option<Option<Row>>, redb::Error> {
-        let Some(next) = rows.range::<&[u8]>(key..)?.next() else {
+        let Some(next) = current_rows.rows.range::<&[u8]>(key..)?.next() else {
             *self = Self { is_known: true, after: key.to_vec(), before: None };
             return Ok(None);
         };
         let (found, value) = next?;
         self.is_known = found.value() != key;
         if !self.is_known {
-            return Ok(Some(layout::read_row(key, value.value())));
+            return Ok(Some(current_rows.read_value(key, value.value())));
         }
         *self = Self { is_known: true, after: key.to_vec(), before: Some(found.value().to_vec()) };
         Ok(None)

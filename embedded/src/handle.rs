@@ -27,7 +27,7 @@ use tokio::sync::{oneshot, watch};
 use crate::{
     at_once::WayToWriter,
     backup,
-    frozen::{self, FrozenStore},
+    frozen::FrozenStore,
     job::{BatchAnswer, QueuedBatch, WriterJob},
     mark,
     open_file::{self, OpenedFile, Opening},
@@ -355,7 +355,7 @@ impl Backend for Embedded {
         Box::pin(async move {
             rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
-            frozen::read_row(&snapshot, request)
+            snapshot.read_row(request)
         })
     }
 

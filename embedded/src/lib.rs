@@ -12,7 +12,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // A module uses only modules listed above it.
-mod layout;
+mod file_format;
+mod column_set;
+mod row_properties;
+mod row_layout;
+mod dictionary;
+mod layout_row;
+mod stored_row;
+mod row_encoder;
 mod engine_panic;
 mod store_file;
 mod options;
@@ -45,6 +52,11 @@ mod writer;
 mod at_once;
 mod handle;
 mod verify_copy;
+
+// What the fuzz target calls.
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod __fuzz;
 
 #[cfg(test)]
 mod tests;

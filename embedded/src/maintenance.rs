@@ -12,8 +12,8 @@ use redb::{Database, StorageBackend};
 
 use crate::{
     file_copy::FileCopy,
+    file_format::{RowsDefinition, TRASH, rows_table_name},
     job::BegunCopy,
-    layout::{RowsDefinition, TRASH, rows_table_name},
     open_file,
     snapshot::{self, ReaderState},
     writer_store::{CommitMode, WriterStore},

@@ -13,7 +13,7 @@ use std::{
 
 use entable_core::__runtime::private_file::NewFileName;
 
-use crate::layout::StoreId;
+use crate::file_format::StoreId;
 
 /// The first bytes of a mark, with the version of its format.
 const MAGIC: [u8; 8] = *b"entmark1";

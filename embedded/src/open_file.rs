@@ -15,7 +15,7 @@ use redb::{
 use uuid::Uuid;
 
 use crate::{
-    layout::{CATALOG, FORMAT, META, StoreId, TRASH, meta},
+    file_format::{CATALOG, FORMAT, LAYOUTS, META, StoreId, TRASH, meta},
     mark::{CommitMark, path_of_mark},
     options::EmbeddedOptions,
     overlay::MemoryOverlay,
@@ -310,6 +310,7 @@ fn initialize_store(store_file: &StoreFile, database: &Database) -> Result<()> {
         // Opening creates the tables: a transaction that only reads fails if they do not exist.
         transaction.open_table(CATALOG)?;
         transaction.open_table(TRASH)?;
+        transaction.open_table(LAYOUTS)?;
         transaction.commit()?;
         Ok(())
     };

@@ -4,7 +4,7 @@
 use entable_core::row::Row;
 use redb::CursorError;
 
-use crate::layout::{CHECKSUM_BYTES, RowsForWrite, row_checksum};
+use crate::{file_format::RowsForWrite, row_encoder::RowEncoder};
 
 /// The change of the row at one address.
 pub(crate) struct RowChange {
@@ -20,14 +20,15 @@ pub(crate) struct RowChange {
 pub(crate) fn write_changes(
     rows: &mut RowsForWrite<'_>,
     changes: &[RowChange],
+    encoder: &mut RowEncoder<'_>,
 ) -> Result<(), redb::Error> {
     let mut rest = changes;
     while let Some((_, others)) = rest.split_first() {
         let more = others.iter().take_while(|change| change.follows).count();
         let (run, after) = rest.split_at(1 + more);
-        let done = if more == 0 { 0 } else { write_adjacent_rows(rows, run)? };
+        let done = if more == 0 { 0 } else { write_adjacent_rows(rows, run, encoder)? };
         // A run ends early if a row that this batch has written is between its rows.
-        run.iter().skip(done).try_for_each(|change| write_one_row(rows, change))?;
+        run.iter().skip(done).try_for_each(|change| write_one_row(rows, change, encoder))?;
         rest = after;
     }
     Ok(())
@@ -37,17 +38,14 @@ pub(crate) fn write_changes(
 fn write_adjacent_rows(
     rows: &mut RowsForWrite<'_>,
     run: &[RowChange],
+    encoder: &mut RowEncoder<'_>,
 ) -> Result<usize, redb::Error> {
     let Some(first) = run.first() else { return Ok(0) };
     let mut cursor = rows.lower_bound_mut(std::ops::Bound::Included(&*first.key))?;
-    let mut value = Vec::new();
     let mut done = 0;
     for change in run {
         let Some(row) = &change.row else { break };
-        value.clear();
-        value.extend_from_slice(row.as_bytes());
-        value.extend_from_slice(&row_checksum(row.as_bytes()));
-        match cursor.insert_before(&*change.key, &*value) {
+        match cursor.insert_before(&*change.key, encoder.encode(&change.key, row)) {
             Ok(()) => done += 1,
             Err(CursorError::UnorderedKey) => break,
             Err(CursorError::Storage(error)) => return Err(error.into()),
@@ -58,16 +56,14 @@ fn write_adjacent_rows(
     Ok(done)
 }
 
-fn write_one_row(rows: &mut RowsForWrite<'_>, change: &RowChange) -> Result<(), redb::Error> {
-    let Some(row) = &change.row else {
-        rows.remove(&*change.key)?;
-        return Ok(());
+fn write_one_row(
+    rows: &mut RowsForWrite<'_>,
+    change: &RowChange,
+    encoder: &mut RowEncoder<'_>,
+) -> Result<(), redb::Error> {
+    match &change.row {
+        Some(row) => rows.insert(&*change.key, encoder.encode(&change.key, row))?,
+        None => rows.remove(&*change.key)?,
     };
-    let row = row.as_bytes();
-    // The row and its checksum go straight into the page, without a buffer that joins them.
-    let mut space = rows.insert_reserve(&*change.key, row.len() + CHECKSUM_BYTES)?;
-    let (bytes, end) = space.as_mut().split_at_mut(row.len());
-    bytes.copy_from_slice(row);
-    end.copy_from_slice(&row_checksum(row));
     Ok(())
 }

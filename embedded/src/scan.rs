@@ -16,35 +16,47 @@ use entable_core::{
 };
 use redb::{Range, ReadableTable};
 
-use crate::{layout, snapshot::Snapshot, store_file::catch_panic};
+use crate::{
+    snapshot::{RowsForRead, Snapshot},
+    store_file::catch_panic,
+    stored_row::Selection,
+};
 
 /// Number of rows that are examined before other tasks of the thread get their turn.
 const SLICE_ROWS: usize = 512;
 
 /// Reads the page that `scan` asks for.
 pub(crate) async fn read_page(snapshot: Arc<Snapshot>, scan: ScanRequest<'_>) -> Result<Rows> {
-    let room = PageRoom::for_scan(&scan)?;
-    let keys = ScanRange::for_scan(scan.filter, scan.from);
-    // Before the check for an empty range: a missing table is an error even if no row can match.
-    let table = snapshot.file().catch_panic(|| snapshot.rows_of_table(scan.table))?;
-    if keys.is_empty() || room.is_full() {
-        return Ok(Rows::default());
-    }
-    let bounds = (keys.start_bound(), keys.end_bound());
-    let range = catch_panic(|| Ok(ReadableTable::range::<&[u8]>(table, bounds)?));
-    let range = range.map_err(|error| snapshot.engine_error(error))?;
-    let mut page = PageScan {
-        snapshot: &snapshot,
-        range,
-        all_match: compares_keys_only(scan.filter)
-            && KeyBounds::of_filter(scan.filter).single_partition_key().is_some(),
-        room,
-        page: Rows::default(),
-    };
+    let Some(mut page) = begin_page(&snapshot, &scan)? else { return Ok(Rows::default()) };
     while snapshot.file().catch_panic(|| page.examine_slice(&scan))? {
         tokio::task::yield_now().await;
     }
     Ok(page.page)
+}
+
+/// Begins a page. Returns `None` if no row can be in it.
+// A function of its own, so that the future of the scan does not hold what only its beginning needs.
+fn begin_page<'v>(snapshot: &'v Snapshot, scan: &ScanRequest<'v>) -> Result<Option<PageScan<'v>>> {
+    let room = PageRoom::for_scan(scan)?;
+    let keys = ScanRange::for_scan(scan.filter, scan.from);
+    // Before the check for an empty range: a missing table is an error even if no row can match.
+    let rows = snapshot.file().catch_panic(|| snapshot.rows_of_table(scan.table))?;
+    if keys.is_empty() || room.is_full() {
+        return Ok(None);
+    }
+    let bounds = (keys.start_bound(), keys.end_bound());
+    let range = catch_panic(|| Ok(ReadableTable::range::<&[u8]>(&rows.table, bounds)?));
+    let range = range.map_err(|error| snapshot.engine_error(error))?;
+    Ok(Some(PageScan {
+        snapshot,
+        rows,
+        range,
+        selection: Selection::of_names(scan.select),
+        all_match: compares_keys_only(scan.filter)
+            && KeyBounds::of_filter(scan.filter).single_partition_key().is_some(),
+        room,
+        page: Rows::default(),
+    }))
 }
 
 /// Returns whether the filter consists of conditions on the keys alone, joined by `and`. A scan of one partition
@@ -63,6 +75,8 @@ fn compares_keys_only(filter: &Filter) -> bool {
 /// A page while it is read.
 struct PageScan<'v> {
     snapshot: &'v Snapshot,
+    rows: &'v RowsForRead,
+    selection: Selection<'v>,
     range: Range<'v, &'static [u8], &'static [u8]>,
     all_match: bool,
     room: PageRoom,
@@ -94,17 +108,24 @@ impl PageScan<'_> {
     }
 
     /// Decodes a stored row with the selected properties. Returns `None` if it does not match the filter.
-    fn read_row(&self, scan: &ScanRequest<'_>, key: &[u8], value: &[u8]) -> Result<Option<Row>> {
+    fn read_row(
+        &mut self,
+        scan: &ScanRequest<'_>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Option<Row>> {
         // Nothing is copied before the filter has found the row, and then only what is selected.
-        let row = layout::borrow_row(key, value);
-        let row = row.ok_or_else(|| self.snapshot.file().damaged_row_error(key))?;
-        if !self.all_match && !scan.filter.matches_bytes(row)? {
-            return Ok(None);
+        let damaged = || self.snapshot.file().damaged_row_error(key);
+        let row = self.rows.open_value(key, value).ok_or_else(damaged)?;
+        if !self.all_match {
+            match row.matches(scan.filter) {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(error) if error.is_corrupt() => return Err(damaged()),
+                Err(error) => return Err(error),
+            }
         }
-        match scan.select {
-            None => Ok(Some(Row::from_row_bytes(row))),
-            Some(names) => Row::from_selected_properties(row, names).map(Some),
-        }
+        row.to_selected_row(&mut self.selection).map(Some).ok_or_else(damaged)
     }
 
     fn continuation_at(&self, key: &[u8]) -> Result<Continuation> {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use entable_core::{
+    backend::ReadRequest,
     error::{Error, ErrorKind, Result},
     key::encode_sort_key,
     row::Row,
@@ -19,19 +20,37 @@ use tokio::sync::watch;
 
 use crate::{
     catalog::Catalog,
+    dictionary::Dictionary,
+    file_format::{self, RowsDefinition, rows_table_name},
     job::FailedReadAlarm,
-    layout::{self, RowsDefinition, rows_table_name},
     store_file::{StoreFile, catch_panic},
+    stored_row::{Selection, StoredRow, TableSeed},
 };
 
 /// The rows of one entity table, open for readers.
-pub(crate) type RowsForRead = ReadOnlyTable<&'static [u8], &'static [u8]>;
+pub(crate) struct RowsForRead {
+    pub(crate) table: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    seed: TableSeed,
+    layouts: Arc<Dictionary>,
+}
+
+impl RowsForRead {
+    /// Reads the value at an address. Returns `None` for a damaged row.
+    pub(crate) fn open_value<'v>(
+        &'v self,
+        address: &'v [u8],
+        value: &'v [u8],
+    ) -> Option<StoredRow<'v>> {
+        StoredRow::open(self.seed, &self.layouts, address, value)
+    }
+}
 
 /// The state of the store after one commit.
 pub(crate) struct Snapshot {
     file: StoreFile,
     transaction: ReadTransaction,
     catalog: Arc<Catalog>,
+    layouts: Arc<Dictionary>,
     /// The tables by their slot in the catalog, each opened by its first read.
     tables: Box<[OnceLock<RowsForRead>]>,
     alarm: FailedReadAlarm,
@@ -42,6 +61,7 @@ impl Snapshot {
         file: &StoreFile,
         database: &Database,
         catalog: &Arc<Catalog>,
+        layouts: &Arc<Dictionary>,
         alarm: &FailedReadAlarm,
     ) -> Result<Self> {
         let transaction = database.begin_read().map_err(|error| file.engine_error(error))?;
@@ -49,6 +69,7 @@ impl Snapshot {
             file: file.clone(),
             transaction,
             catalog: catalog.clone(),
+            layouts: layouts.clone(),
             tables: (0..catalog.len()).map(|_| OnceLock::new()).collect(),
             alarm: alarm.clone(),
         })
@@ -85,16 +106,18 @@ impl Snapshot {
             return Ok(rows);
         }
         // Two readers may open the table at once. The first one's stays.
-        let rows = self.transaction.open_table(RowsDefinition::new(&rows_table_name(entry.id)));
-        let rows = rows.map_err(|error| self.engine_error(error))?;
+        let table = self.transaction.open_table(RowsDefinition::new(&rows_table_name(entry.id)));
+        let table = table.map_err(|error| self.engine_error(error))?;
+        let seed = TableSeed::of_table(entry.id);
+        let rows = RowsForRead { table, seed, layouts: self.layouts.clone() };
         Ok(opened.get_or_init(|| rows))
     }
 
     /// Reads the bound of Timestamps in its stored bytes. `None` before the first write.
     pub(crate) fn timestamp_bound_bytes(&self) -> Result<Option<Vec<u8>>> {
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
-            let facts = self.transaction.open_table(layout::META)?;
-            Ok(facts.get(layout::meta::TICK)?.map(|bytes| bytes.value().to_vec()))
+            let facts = self.transaction.open_table(file_format::META)?;
+            Ok(facts.get(file_format::meta::TICK)?.map(|bytes| bytes.value().to_vec()))
         };
         catch_panic(read).map_err(|error| self.engine_error(error))
     }
@@ -102,9 +125,9 @@ impl Snapshot {
     /// Reads the settings of a table, or of the store. Returns `None` if nothing is set.
     pub(crate) fn settings(&self, table: Option<&str>) -> Result<Option<String>> {
         let id = table.map(|name| self.catalog.get(name).map(|(_, entry)| entry.id)).transpose()?;
-        let name = layout::meta::settings_name(id);
+        let name = file_format::meta::settings_name(id);
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
-            let facts = self.transaction.open_table(layout::META)?;
+            let facts = self.transaction.open_table(file_format::META)?;
             Ok(facts.get(&*name)?.map(|bytes| bytes.value().to_vec()))
         };
         let bytes = catch_panic(read).map_err(|error| self.engine_error(error))?;
@@ -112,20 +135,18 @@ impl Snapshot {
         text.map_err(|_| self.file.corrupt_error("settings are not text"))
     }
 
-    /// Reads one row by its keys. Returns `None` if it does not exist.
-    pub(crate) fn read_row(
-        &self,
-        table: &str,
-        partition_key: &str,
-        row_key: &str,
-    ) -> Result<Option<Row>> {
+    /// Reads one row with the selected properties. Returns `None` if it does not exist.
+    pub(crate) fn read_row(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
         self.file.catch_panic(|| {
-            let key = encode_sort_key(partition_key, row_key);
-            let found = self.rows_of_table(table)?.get(&*key);
+            let key = encode_sort_key(request.partition_key, request.row_key);
+            let rows = self.rows_of_table(request.table)?;
+            let found = rows.table.get(&*key);
             let Some(value) = found.map_err(|error| self.engine_error(error))? else {
                 return Ok(None);
             };
-            let row = layout::read_row(&key, value.value());
+            let mut selection = Selection::of_names(request.select);
+            let row = rows.open_value(&key, value.value());
+            let row = row.and_then(|row| row.to_selected_row(&mut selection));
             row.map(Some).ok_or_else(|| self.file.damaged_row_error(&key))
         })
     }

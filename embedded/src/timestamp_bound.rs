@@ -17,7 +17,7 @@ use entable_core::edm::Ticks;
 use redb::{Table, WriteTransaction};
 
 use crate::{
-    layout::{META, meta},
+    file_format::{META, meta},
     options::Durability,
 };
 

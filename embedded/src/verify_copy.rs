@@ -18,10 +18,11 @@ use tokio::sync::oneshot;
 
 use crate::{
     catalog::Catalog,
+    dictionary::Dictionary,
     engine_panic::catch_user_panic,
+    file_format::{CATALOG, CatalogEntry, LAYOUTS},
     handle::Embedded,
     job::{BegunCopy, FailedReadAlarm, WriterJob},
-    layout::{self, CATALOG, CatalogEntry},
     open_file::{self, OpenedFile},
     snapshot::Snapshot,
     store_file::StoreFile,
@@ -274,12 +275,16 @@ impl Work<'_> {
     /// Reads every row of the copy. Fails if a row is damaged, or if a table's row count differs from the number of its rows.
     fn check_rows(&mut self, opened: &OpenedFile) -> Result<VerifyReport> {
         let fault = |error: redb::Error| self.store_file.engine_error(error);
-        let catalog = || -> Result<Catalog, redb::Error> {
-            Catalog::load_catalog(&opened.database.begin_read()?.open_table(CATALOG)?)
+        let load = || -> Result<_, redb::Error> {
+            let transaction = opened.database.begin_read()?;
+            let catalog = Catalog::load_catalog(&transaction.open_table(CATALOG)?)?;
+            Ok((catalog, Dictionary::load(&transaction.open_table(LAYOUTS)?)?))
         };
-        let catalog = Arc::new(catalog().map_err(fault)?);
+        let (catalog, layouts) = load().map_err(fault)?;
+        let (catalog, layouts) = (Arc::new(catalog), Arc::new(layouts));
         let alarm = FailedReadAlarm::new(Weak::new());
-        let snapshot = Snapshot::new(&self.store_file, &opened.database, &catalog, &alarm)?;
+        let snapshot =
+            Snapshot::new(&self.store_file, &opened.database, &catalog, &layouts, &alarm)?;
         let mut report =
             VerifyReport { file_bytes: self.progress.file_bytes, ..Default::default() };
         let mut damage = None;
@@ -302,7 +307,9 @@ impl Work<'_> {
     ) -> Result<u64> {
         let rows = snapshot.rows_of_table(&entry.name)?;
         let (mut found, mut last) = (0, Vec::new());
-        for item in ReadableTable::iter(rows).map_err(|error| snapshot.engine_error(error))? {
+        for item in
+            ReadableTable::iter(&rows.table).map_err(|error| snapshot.engine_error(error))?
+        {
             let (key, value) = item.map_err(|error| snapshot.engine_error(error))?;
             let key = key.value();
             // The checksum of a page does not say that the page is in its right place.
@@ -311,7 +318,8 @@ impl Work<'_> {
             last.extend_from_slice(key);
             found += 1;
             self.progress.rows += 1;
-            let row = layout::read_row(key, value.value()).filter(|_| is_in_order);
+            let row = rows.open_value(key, value.value()).filter(|_| is_in_order);
+            let row = row.and_then(|row| row.to_row());
             // Decoding every value finds what a checksum cannot: a row that was written wrong.
             if row.is_none_or(|row| row.check().is_err()) {
                 Damage::count_row(damage, || {
@@ -323,7 +331,7 @@ impl Work<'_> {
                 self.report_progress()?;
             }
         }
-        let counted = ReadableTableMetadata::len(rows);
+        let counted = ReadableTableMetadata::len(&rows.table);
         if counted.map_err(|error| snapshot.engine_error(error))? != found {
             let what = "a table's row count differs from the number of its rows";
             return Err(self.store_file.corrupt_error(what).in_table(&entry.name));

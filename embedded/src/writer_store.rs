@@ -19,14 +19,16 @@ use tokio::sync::watch;
 
 use crate::{
     catalog::{self, Catalog},
-    group::{ApplyError, GroupTransaction, LastChangedRow},
+    dictionary::Dictionary,
+    file_format::{CATALOG, LAYOUTS, META, RowsDefinition, StoreId, TRASH, meta, rows_table_name},
+    group::{ApplyError, GroupTransaction, LastChangedRow, WrittenGroup},
     job::{BatchAnswer, FailedReadAlarm, QueuedBatch, WriterJob},
-    layout::{self, CATALOG, META, RowsDefinition, StoreId, TRASH, meta, rows_table_name},
     mark::{CommitMark, MarkWriter},
     open_file::{self, OpenedFile, Opening},
     options::{Durability, EmbeddedOptions},
     snapshot::{self, ReaderState, Snapshot},
     store_file::{StoreFile, catch_panic},
+    stored_row::{StoredRow, TableSeed},
     timestamp_bound::{TimestampBound, decode_bound, store_bound},
     watched_file::WatchedFile,
 };
@@ -59,6 +61,8 @@ pub(crate) struct WriterStore {
     id: Option<StoreId>,
     mark: MarkWriter,
     catalog: Arc<Catalog>,
+    /// The layouts of the rows in the file, of committed transactions only.
+    layouts: Arc<Dictionary>,
     /// The ids of deleted tables whose rows still take space.
     pub(crate) trash: Vec<u64>,
     /// Names of deleted tables that stay taken, with the end of that time.
@@ -102,6 +106,7 @@ impl WriterStore {
             id: None,
             mark,
             catalog: Arc::default(),
+            layouts: Arc::default(),
             trash: Vec::new(),
             names_being_deleted: HashMap::new(),
             reader_state,
@@ -141,6 +146,7 @@ impl WriterStore {
             for item in transaction.open_table(TRASH)?.iter()? {
                 self.trash.push(item?.0.value());
             }
+            self.layouts = Arc::new(Dictionary::load(&transaction.open_table(LAYOUTS)?)?);
             Catalog::load_catalog(&transaction.open_table(CATALOG)?)
         };
         let catalog = catch_panic(&mut read).map_err(|error| file.engine_error(error))?;
@@ -155,9 +161,9 @@ impl WriterStore {
     /// the next job or step of maintenance opens again; reads fail until then.
     pub(crate) fn publish_snapshot(&mut self) -> Result<()> {
         let database = self.database()?;
-        let snapshot = self
-            .file
-            .catch_panic(|| Snapshot::new(&self.file, database, &self.catalog, &self.alarm));
+        let snapshot = self.file.catch_panic(|| {
+            Snapshot::new(&self.file, database, &self.catalog, &self.layouts, &self.alarm)
+        });
         let (state, result) = match snapshot {
             Ok(snapshot) => (ReaderState::Open(Arc::new(snapshot)), Ok(())),
             // An old snapshot would hide writes that are acknowledged: rather, reads fail.
@@ -260,18 +266,18 @@ impl WriterStore {
         let mut last = self.last;
         let applied = catch_panic(|| {
             let mut transaction = self.begin_transaction()?;
-            let (answers, proof) = self.apply_group(&transaction, group, &mut last)?;
+            let (answers, written) = self.apply_group(&transaction, group, &mut last)?;
             let mode = self.next_commit_mode(last);
             let bound = self.bound_for_commit(mode, last);
             prepare_commit(&mut transaction, mode, bound)?;
-            Ok((transaction, answers, proof, mode, bound))
+            Ok((transaction, answers, written, mode, bound))
         });
-        let (transaction, answers, proof, mode, bound) = match applied {
+        let (transaction, answers, written, mode, bound) = match applied {
             Ok(applied) => applied,
             // Nothing was committed, so the file cannot contain the transaction.
             Err(error) => return Err(self.reopen_after_failure(error, |_| false)),
         };
-        let Some(proof) = proof else {
+        let Some(written) = written else {
             drop(transaction);
             if mode == CommitMode::SyncedQuickRepair {
                 // Earlier writes are due on disk, even if all batches of this group are refused.
@@ -281,7 +287,8 @@ impl WriterStore {
         };
         let started = Instant::now();
         if let Err(error) = catch_panic(|| Ok(transaction.commit()?)) {
-            return Err(self.reopen_after_failure(error, |store| store.contains_change(&proof)));
+            return Err(self
+                .reopen_after_failure(error, |store| store.contains_change(&written.last_change)));
         }
         #[cfg(feature = "simulation")]
         if mode != CommitMode::Unsynced {
@@ -292,6 +299,7 @@ impl WriterStore {
         }
         self.last_sync_duration = (mode != CommitMode::Unsynced).then(|| started.elapsed());
         self.last = last;
+        self.layouts = written.layouts;
         self.note_commit(mode, bound);
         self.publish_commit();
         Ok(answers)
@@ -306,13 +314,13 @@ impl WriterStore {
         let mut last = self.last;
         let applied = catch_panic(|| {
             let mut transaction = self.begin_transaction()?;
-            let (answers, proof) =
+            let (answers, written) =
                 self.apply_group(&transaction, slice::from_ref(batch), &mut last)?;
             prepare_commit(&mut transaction, CommitMode::Unsynced, None)?;
-            Ok((transaction, answers, proof))
+            Ok((transaction, answers, written))
         });
-        let (transaction, mut answers, proof) = applied.ok()?;
-        if proof.is_some() {
+        let (transaction, mut answers, written) = applied.ok()?;
+        if let Some(written) = written {
             if self.next_commit_mode(last) != CommitMode::Unsynced {
                 return None;
             }
@@ -320,6 +328,7 @@ impl WriterStore {
             // batch a second time.
             catch_panic(|| Ok(transaction.commit()?)).ok()?;
             self.last = last;
+            self.layouts = written.layouts;
             self.note_commit(CommitMode::Unsynced, None);
             self.publish_commit();
         }
@@ -354,8 +363,8 @@ impl WriterStore {
         transaction: &WriteTransaction,
         group: &[QueuedBatch],
         last: &mut Ticks,
-    ) -> Result<(Vec<BatchAnswer>, Option<LastChangedRow>), redb::Error> {
-        let mut applied = GroupTransaction::new(transaction, &self.catalog);
+    ) -> Result<(Vec<BatchAnswer>, Option<WrittenGroup>), redb::Error> {
+        let mut applied = GroupTransaction::new(transaction, &self.catalog, self.layouts.clone());
         let mut answers = Vec::with_capacity(group.len());
         for write in group {
             // A batch may have waited long behind others. Rows change right after this check.
@@ -376,7 +385,7 @@ impl WriterStore {
                 Err(ApplyError::Engine(error)) => return Err(error),
             });
         }
-        Ok((answers, applied.into_last_change()))
+        Ok((answers, applied.into_written()))
     }
 
     /// Notes whether all commits are on disk, after a commit in the given mode that stored `bound`. If so, marks that
@@ -434,8 +443,11 @@ impl WriterStore {
             let transaction = database.begin_read()?;
             let rows =
                 transaction.open_table(RowsDefinition::new(&rows_table_name(change.table)))?;
-            let found = rows.get(&*change.change.key)?;
-            let found = found.map(|value| layout::read_row(&change.change.key, value.value()));
+            let (seed, key) = (TableSeed::of_table(change.table), &*change.change.key);
+            let found = rows.get(key)?.map(|value| {
+                let row = StoredRow::open(seed, &self.layouts, key, value.value());
+                row.and_then(|row| row.to_row())
+            });
             // A row contains its Timestamp, so no other write produces an equal row.
             Ok(match (found, &change.change.row) {
                 (Some(found), Some(row)) => found.as_ref() == Some(row),

@@ -18,6 +18,8 @@ use crate::{Random, rounds, rows::rows};
 
 pub(crate) const TABLES: [&str; 2] = ["First", "Second"];
 pub(crate) const PAGE: usize = 4096;
+/// Rows from this number on have a layout of their own.
+const NEW_LAYOUTS: usize = 1000;
 
 pub(crate) type State = Vec<Vec<Row>>;
 
@@ -25,6 +27,9 @@ pub(crate) fn row(table: usize, number: usize) -> Row {
     let mut row = Row::build(&format!("p{}", number % 3), &format!("r{number:05}"));
     row.put("Table", ValueRef::Int32(i32::try_from(table).unwrap()));
     row.put("Text", ValueRef::String(&"text ".repeat(number % 60)));
+    if number >= NEW_LAYOUTS {
+        row.put(&format!("Only{number}"), ValueRef::Boolean(true));
+    }
     row.finish().unwrap()
 }
 
@@ -213,11 +218,11 @@ fn a_torn_commit_happened_or_did_not() {
             runtime.block_on(store.apply(&batch)).unwrap();
         };
         let start = Instant::now();
-        insert(1000 + 2 * round);
+        insert(NEW_LAYOUTS + 2 * round);
         let before = (runtime.block_on(state(&store)).unwrap(), fs::read(&path).unwrap());
         // The mark of the commit before the torn one, which a crash leaves: the torn one was not acknowledged.
         fs::copy(path.with_extension("db.mark"), torn.with_extension("db.mark")).unwrap();
-        insert(1001 + 2 * round);
+        insert(NEW_LAYOUTS + 2 * round + 1);
         let after = (runtime.block_on(state(&store)).unwrap(), fs::read(&path).unwrap());
         if start.elapsed() > Duration::from_millis(30) {
             // The store may have been idle, and made a commit of its own between.

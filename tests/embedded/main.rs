@@ -14,6 +14,7 @@ mod disk;
 mod durability;
 mod etags;
 mod files;
+mod layouts;
 mod marks;
 mod processes;
 mod space;

@@ -12,7 +12,7 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use entable::{
-    Batch, Condition, Filter, Operation, Row, SteppedClock, Ticks, Value,
+    Batch, Condition, Filter, Operation, Row, SteppedClock, Ticks, Value, ValueRef,
     backend::{Backend, Embedded, ScanRequest, TableRequest},
 };
 use uuid::Uuid;
@@ -57,6 +57,21 @@ fn row(keys: (&str, &str)) -> Row {
     row.finish().unwrap()
 }
 
+/// Rows of one layout: with all properties, with some, and in another order.
+fn rows_of_a_type() -> [Row; 3] {
+    let with = |row_key: &str, values: &[&(&str, Value)]| {
+        let mut row = Row::build("p", row_key);
+        row.put("EntityType", ValueRef::String("Employee"));
+        values.iter().for_each(|(name, value)| row.put(name, value.as_ref()));
+        row.finish().unwrap()
+    };
+    let values = values();
+    let all: Vec<_> = values.iter().collect();
+    let some: Vec<_> = values.iter().step_by(2).collect();
+    let turned: Vec<_> = values.iter().rev().collect();
+    [with("all", &all), with("some", &some), with("turned", &turned)]
+}
+
 async fn all(store: &Embedded, table: &str) -> Vec<Row> {
     let filter = Filter::Constant(true);
     let scan = ScanRequest { table, filter: &filter, select: None, top: None, from: None };
@@ -67,12 +82,15 @@ async fn all(store: &Embedded, table: &str) -> Vec<Row> {
 async fn write(path: &Path) {
     let clock = Arc::new(SteppedClock::new(Ticks::new(START).unwrap()));
     let store = Embedded::options().clock(clock).open(path).unwrap();
-    for table in ["Staff", "ARCHIVE", "Dropped"] {
+    for table in ["Staff", "ARCHIVE", "Dropped", "Typed"] {
         store.tables(TableRequest::Create(table)).await.unwrap();
     }
     for keys in KEYS {
         let insert = Operation::insert(row(keys));
         store.apply(&Batch::single("Staff", insert).unwrap()).await.unwrap();
+    }
+    for row in rows_of_a_type() {
+        store.apply(&Batch::single("Typed", Operation::insert(row)).unwrap()).await.unwrap();
     }
     for operation in [
         Operation::insert(row(("p", "gone"))),
@@ -90,7 +108,7 @@ async fn check(path: &Path) {
     let store = Embedded::options().clock(clock).open(path).unwrap();
     store.verify().await.unwrap();
     let tables = store.tables(TableRequest::List { from: None, within: None }).await.unwrap();
-    assert_eq!(tables.names, ["ARCHIVE", "Staff"]);
+    assert_eq!(tables.names, ["ARCHIVE", "Staff", "Typed"]);
     let rows = all(&store, "Staff").await;
     let keys: Vec<_> = rows.iter().map(|row| (row.partition_key(), row.row_key())).collect();
     assert_eq!(keys, KEYS);
@@ -101,13 +119,17 @@ async fn check(path: &Path) {
             assert_eq!(row.get(name).unwrap(), Some(value.as_ref()), "{name}");
         }
     }
+    for (row, expected) in all(&store, "Typed").await.iter().zip(rows_of_a_type()) {
+        assert_eq!(*row, expected.with_timestamp(row.timestamp().unwrap()), "{row:?}");
+    }
+    assert_eq!(all(&store, "Typed").await.len(), 3);
     assert!(all(&store, "archive").await.is_empty());
 
     // The clock stands at the start; the deleted row's Timestamp is not given again.
     let insert = Operation::insert(row(("p", "gone")));
     store.apply(&Batch::single("Archive", insert).unwrap()).await.unwrap();
     let back = all(&store, "Archive").await.remove(0);
-    let gone = START + i64::try_from(KEYS.len()).unwrap() + 1;
+    let gone = START + i64::try_from(KEYS.len() + rows_of_a_type().len()).unwrap() + 1;
     assert!(back.timestamp() > Ticks::new(gone), "{:?}", back.timestamp());
 }
 

@@ -38,6 +38,25 @@ impl EdmType {
         !matches!(self, Self::Boolean | Self::Int32 | Self::String)
     }
 
+    /// Returns the number of bytes that each value of this type takes in a stored row, or `None` for a String or Binary,
+    /// whose length varies.
+    ///
+    /// ```
+    /// use entable_core::EdmType;
+    ///
+    /// assert_eq!((EdmType::Guid.fixed_width(), EdmType::String.fixed_width()), (Some(16), None));
+    /// ```
+    #[inline]
+    pub const fn fixed_width(self) -> Option<usize> {
+        match self {
+            Self::Boolean => Some(1),
+            Self::Int32 => Some(4),
+            Self::Int64 | Self::Double | Self::DateTime => Some(8),
+            Self::Guid => Some(16),
+            Self::String | Self::Binary => None,
+        }
+    }
+
     /// Returns the type's name in requests and responses, such as `Edm.Int32`.
     pub const fn name(self) -> &'static str {
         match self {

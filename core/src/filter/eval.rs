@@ -50,28 +50,56 @@ impl Filter {
     ///
     /// Fails like [`matches`](Self::matches).
     pub fn matches_bytes(&self, row: RowBytes<'_>) -> Result<bool> {
-        let matched = self.matches_within(row, Self::NESTING);
+        self.matches_values(&|name| lookup_value(row, name))
+    }
+
+    /// Returns whether the service would return the row whose values `value_of` looks up: those of `PartitionKey`,
+    /// `RowKey`, `Timestamp` and of properties, by name. A store that keeps rows in a format of its own then makes a
+    /// [`Row`] only of those that match.
+    ///
+    /// ```
+    /// use entable_core::{Error, Filter, ValueRef};
+    ///
+    /// let value_of = |name: &str| Ok::<_, Error>((name == "Age").then_some(ValueRef::Int32(34)));
+    /// assert!(Filter::ge("Age", 30).matches_values(&value_of)?);
+    /// assert!(!Filter::ge("Salary", 30).matches_values(&value_of)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a filter that is nested more than [`NESTING`](Self::NESTING) deep, and the errors of
+    /// `value_of`.
+    pub fn matches_values<'r>(
+        &self,
+        value_of: &impl Fn(&str) -> Result<Option<ValueRef<'r>>>,
+    ) -> Result<bool> {
+        let matched = self.matches_within(value_of, Self::NESTING);
         // The evaluation stops at the first part that is too deep. Another part may be deeper.
         matched.map_err(|error| self.check_nesting().err().unwrap_or(error))
     }
 
     /// Evaluates a filter that may be at most `depth` deep.
-    fn matches_within(&self, row: RowBytes<'_>, depth: usize) -> Result<bool> {
+    fn matches_within<'r>(
+        &self,
+        value_of: &impl Fn(&str) -> Result<Option<ValueRef<'r>>>,
+        depth: usize,
+    ) -> Result<bool> {
         let Some(below) = depth.checked_sub(1) else { return Err(self.error_too_deep()) };
         match self {
             Self::Constant(constant) => Ok(*constant),
             // A name alone matches in the service only as the Boolean `true`, whatever else is
             // stored.
-            Self::Property(name) => Ok(lookup_value(row, name)? == Some(ValueRef::Boolean(true))),
+            Self::Property(name) => Ok(value_of(name)? == Some(ValueRef::Boolean(true))),
             Self::Compare { property, comparison, value } => {
-                let stored = lookup_value(row, property)?;
+                let stored = value_of(property)?;
                 // In the service, every comparison with a missing property is false, even `ne`.
                 Ok(stored.is_some_and(|stored| {
                     comparison_holds(*comparison, compare_values(stored, value.as_ref()))
                 }))
             }
             Self::Blind { property, value } => {
-                let stored = lookup_value(row, property)?;
+                let stored = value_of(property)?;
                 Ok(stored.is_some_and(|stored| {
                     comparison_holds(
                         Comparison::Eq,
@@ -81,11 +109,11 @@ impl Filter {
             }
             Self::OutOfRange { property, comparison, value } => {
                 Self::resolve_key_only_comparison(property, *comparison, *value)
-                    .matches_within(row, depth)
+                    .matches_within(value_of, depth)
             }
             Self::And(all) => {
                 for filter in all {
-                    if !filter.matches_within(row, below)? {
+                    if !filter.matches_within(value_of, below)? {
                         return Ok(false);
                     }
                 }
@@ -93,13 +121,13 @@ impl Filter {
             }
             Self::Or(any) => {
                 for filter in any {
-                    if filter.matches_within(row, below)? {
+                    if filter.matches_within(value_of, below)? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
-            Self::Not(filter) => Ok(!filter.matches_within(row, below)?),
+            Self::Not(filter) => Ok(!filter.matches_within(value_of, below)?),
         }
     }
 

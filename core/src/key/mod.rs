@@ -33,7 +33,7 @@ pub use escape::{escape, unescape};
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
 pub(crate) use hash::{fnv1a, stable_hash};
 pub(crate) use order::{BOUNDARY, push_sort_key};
-pub use order::{decode_sort_key, encode_sort_key, sort_key_from_key_bytes};
+pub use order::{decode_sort_key, encode_sort_key, keys_of_sort_key, sort_key_from_key_bytes};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
 pub(crate) use successor::text_successor;

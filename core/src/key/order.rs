@@ -12,6 +12,8 @@
 //! No key contains U+0000, so the first `00` is the boundary, and a PartitionKey sorts before the
 //! longer ones that begin with it.
 
+use std::{borrow::Cow, str::from_utf8};
+
 /// The byte between PartitionKey and RowKey. No key contains U+0000, so the first such byte is the
 /// boundary, and a PartitionKey sorts before the longer ones that begin with it.
 pub(crate) const BOUNDARY: u8 = 0x00;
@@ -51,6 +53,21 @@ pub fn sort_key_from_key_bytes(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> 
 /// Decodes PartitionKey and RowKey from [`encode_sort_key`]'s bytes. Returns `None` for bytes that it
 /// does not write.
 pub fn decode_sort_key(bytes: &[u8]) -> Option<(String, String)> {
+    let (partition_key, row_key) = keys_of_sort_key(bytes)?;
+    Some((partition_key.into_owned(), row_key.into_owned()))
+}
+
+/// Decodes both keys like [`decode_sort_key`], but borrows a key that the encoding has not changed, as
+/// nearly all are.
+///
+/// ```
+/// use entable_core::key::{encode_sort_key, keys_of_sort_key};
+///
+/// let address = encode_sort_key("Sales", "223");
+/// assert_eq!(keys_of_sort_key(&address), Some(("Sales".into(), "223".into())));
+/// assert_eq!(keys_of_sort_key(b"no boundary"), None);
+/// ```
+pub fn keys_of_sort_key(bytes: &[u8]) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     let boundary = bytes.iter().position(|byte| *byte == BOUNDARY)?;
     let (partition_key, row_key) = bytes.split_at_checked(boundary)?;
     Some((text(partition_key)?, text(row_key.get(1..)?)?))
@@ -70,7 +87,10 @@ fn put_bytes(bytes: &mut Vec<u8>, key: &[u8]) {
     }));
 }
 
-fn text(bytes: &[u8]) -> Option<String> {
+fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    if bytes.is_ascii() {
+        return from_utf8(bytes).ok().map(Cow::Borrowed);
+    }
     let utf8 = bytes.iter().map(|byte| match byte {
         0xfe => Some(0xee),
         0xff => Some(0xef),
@@ -78,7 +98,7 @@ fn text(bytes: &[u8]) -> Option<String> {
         0xee | 0xef => None,
         byte => Some(*byte),
     });
-    String::from_utf8(utf8.collect::<Option<Vec<u8>>>()?).ok()
+    String::from_utf8(utf8.collect::<Option<Vec<u8>>>()?).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

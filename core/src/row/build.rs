@@ -27,9 +27,19 @@ pub struct RowBuilder {
 
 impl RowBuilder {
     pub(super) fn new(partition_key: &str, row_key: &str) -> Self {
-        let mut bytes = Vec::with_capacity(256 + partition_key.len() + row_key.len());
+        let bytes = Vec::with_capacity(256 + partition_key.len() + row_key.len());
+        Self::begin(bytes, Ticks::default(), partition_key, row_key)
+    }
+
+    /// Writes the header and the keys of a row into an empty buffer.
+    pub(super) fn begin(
+        mut bytes: Vec<u8>,
+        timestamp: Ticks,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Self {
         bytes.push(FORMAT);
-        bytes.extend_from_slice(&0_i64.to_le_bytes());
+        bytes.extend_from_slice(&timestamp.get().to_le_bytes());
         let mut overflow = None;
         for key in [partition_key, row_key] {
             let length = u16::try_from(key.len()).unwrap_or_else(|_| {
@@ -85,6 +95,22 @@ impl RowBuilder {
     #[doc(hidden)]
     pub fn reserve_bytes(&mut self, bytes: usize) {
         self.bytes.reserve_exact(bytes);
+    }
+
+    /// Adds a property from the bytes in front of its value and those of its value.
+    #[inline]
+    pub(super) fn put_undecoded(&mut self, head: &[u8], value: &[u8], is_counted: bool) {
+        self.bytes.extend_from_slice(head);
+        if is_counted {
+            self.put_counted(value);
+        } else {
+            self.bytes.extend_from_slice(value);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn spare_bytes(&self) -> usize {
+        self.bytes.capacity() - self.bytes.len()
     }
 
     fn put_counted(&mut self, value: &[u8]) {

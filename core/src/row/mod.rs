@@ -5,9 +5,11 @@ pub(crate) mod read;
 pub(crate) mod row_bytes;
 pub(crate) mod compact_row;
 mod build;
+mod assemble;
 mod check;
 pub(crate) mod json;
 
+pub use assemble::{PropertyHead, RowAssembler};
 pub use build::RowBuilder;
 pub(crate) use check::json_text_length;
 pub use compact_row::Row;

@@ -44,9 +44,22 @@ impl<'a> PropertyReader<'a> {
         Ok(Some((slot.name, value)))
     }
 
-    /// Reads the next property without decoding its value, or returns `None` at the end.
+    /// Reads the next property without decoding its value, or returns `None` at the end. Also returns the type and the
+    /// bytes of the value: numbers and times in little endian, a Guid in the order of its text, a text in UTF-8.
+    ///
+    /// ```
+    /// use entable_core::{EdmType, Row, ValueRef};
+    ///
+    /// let row = Row::build("Sales", "223").with("Age", ValueRef::Int32(34))?.finish()?;
+    /// let age = row.properties().next_undecoded()?;
+    /// assert_eq!(age, Some((&b"Age"[..], EdmType::Int32, &[34, 0, 0, 0][..])));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for bytes that are not a property. The value is not checked.
     #[inline]
-    #[doc(hidden)]
     pub fn next_undecoded(&mut self) -> Result<Option<RawProperty<'a>>> {
         Ok(self.next_property()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
@@ -113,14 +126,9 @@ impl<'a> UndecodedProperty<'a> {
         let [tag] = take_array(rest)?;
         let edm = EdmType::from_tag(tag)?;
         let name = take_bytes(rest, name)?;
-        let size = match edm {
-            EdmType::Boolean => 1,
-            EdmType::Int32 => 4,
-            EdmType::Int64 | EdmType::Double | EdmType::DateTime => 8,
-            EdmType::Guid => 16,
-            EdmType::String | EdmType::Binary => {
-                usize::try_from(u32::from_le_bytes(take_array(rest)?)).ok()?
-            }
+        let size = match edm.fixed_width() {
+            Some(width) => width,
+            None => usize::try_from(u32::from_le_bytes(take_array(rest)?)).ok()?,
         };
         Some(Self { name, edm, bytes: take_bytes(rest, size)? })
     }
@@ -128,8 +136,24 @@ impl<'a> UndecodedProperty<'a> {
     /// Decodes the value. Returns `None` if the bytes do not fit the type.
     #[inline(always)]
     fn decode_value(&self) -> Option<ValueRef<'a>> {
-        let bytes = self.bytes;
-        Some(match self.edm {
+        ValueRef::from_stored(self.edm, self.bytes)
+    }
+}
+
+impl<'a> ValueRef<'a> {
+    /// Decodes a value of type `edm` from the bytes that a stored row has for it. Returns `None` if they do not fit the
+    /// type.
+    ///
+    /// ```
+    /// use entable_core::{EdmType, ValueRef};
+    ///
+    /// let age = ValueRef::from_stored(EdmType::Int32, &[34, 0, 0, 0]);
+    /// assert_eq!(age, Some(ValueRef::Int32(34)));
+    /// assert_eq!(ValueRef::from_stored(EdmType::Int32, &[34]), None);
+    /// ```
+    #[inline(always)]
+    pub fn from_stored(edm: EdmType, bytes: &'a [u8]) -> Option<Self> {
+        Some(match edm {
             EdmType::Boolean => match bytes {
                 [0] => ValueRef::Boolean(false),
                 [1] => ValueRef::Boolean(true),

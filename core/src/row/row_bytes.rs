@@ -29,7 +29,7 @@ pub(super) const TIMESTAMP: Range<usize> = 1..9;
 /// Byte range of the lengths of both keys.
 const LENGTHS: Range<usize> = 9..13;
 /// Offset of the PartitionKey.
-const HEADER: usize = LENGTHS.end;
+pub(super) const HEADER: usize = LENGTHS.end;
 
 /// The bytes of a row, borrowed: a store looks at a row before it copies it.
 ///

@@ -3,11 +3,7 @@
 
 use std::str::from_utf8;
 
-use entable_core::{
-    edm::Ticks,
-    key::sort_key_from_key_bytes,
-    row::{Row, RowBytes},
-};
+use entable_core::edm::Ticks;
 use redb::{Table, TableDefinition};
 
 /// The version of the file format.
@@ -23,8 +19,11 @@ pub(crate) const CATALOG: TableDefinition<'_, &str, &[u8]> =
 /// The engine's table of deleted entity tables whose rows still take space, by id.
 pub(crate) const TRASH: TableDefinition<'_, u64, ()> = TableDefinition::new("entable.trash");
 
+/// The engine's table of the layouts of rows, by id.
+pub(crate) const LAYOUTS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("entable.layouts");
+
 /// The definition of the engine's table with the rows of one entity table. Its keys are
-/// [`encode_sort_key`](entable_core::key::encode_sort_key) of the row's keys, its values the row and a [`row_checksum`].
+/// [`encode_sort_key`](entable_core::key::encode_sort_key) of the row's keys, its values those of [`RowEncoder`](crate::row_encoder::RowEncoder).
 pub(crate) type RowsDefinition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 /// The rows of one entity table, open for the writer.
 pub(crate) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
@@ -88,62 +87,5 @@ impl CatalogEntry {
             created: Ticks::new(i64::from_le_bytes(*created))?,
             name: from_utf8(name).ok()?.to_owned(),
         })
-    }
-}
-
-/// Number of bytes of the checksum after a row.
-pub(crate) const CHECKSUM_BYTES: usize = 4;
-
-/// Returns the checksum that is stored after a row.
-pub(crate) fn row_checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    // The engine has a checksum for each page, but compares it only when it repairs a file.
-    crc32fast::hash(row).to_le_bytes()
-}
-
-/// Reads the row of a stored value. Returns `None` if the checksum is wrong, the row does not decode or
-/// gives a property twice, or the row does not have the keys of `address`.
-pub(crate) fn read_row(address: &[u8], value: &[u8]) -> Option<Row> {
-    borrow_row(address, value).map(Row::from_row_bytes)
-}
-
-/// Borrows the row of a stored value, with the checks of [`read_row`].
-pub(crate) fn borrow_row<'v>(address: &[u8], value: &'v [u8]) -> Option<RowBytes<'v>> {
-    let (bytes, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
-    if row_checksum(bytes) != *found {
-        return None;
-    }
-    let row = RowBytes::new(bytes).ok()?;
-    (has_address(address, row) && row.check_distinct_names().is_ok()).then_some(row)
-}
-
-/// Returns whether the row has the keys of the address. On a damaged page, an address can lead to the
-/// row of another address.
-fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
-    let Some((partition_key, row_key)) = row.key_bytes() else { return false };
-    // A zero byte separates the keys.
-    let Some((partition, rest)) = address.split_at_checked(partition_key.len()) else {
-        return false;
-    };
-    let [0, rest @ ..] = rest else { return false };
-    // Fast path: nearly all keys consist of characters that an address contains unchanged.
-    (partition == partition_key && rest == row_key)
-        || *address == *sort_key_from_key_bytes(partition_key, row_key)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use entable_core::edm::ValueRef;
-
-    #[test]
-    fn a_row_that_gives_a_property_twice_does_not_decode() {
-        let mut builder = Row::build("p", "r");
-        builder.put("A", ValueRef::Int32(1));
-        let stored = |row: Row| [row.as_bytes(), &row_checksum(row.as_bytes())].concat();
-        let once = builder.clone().finish().unwrap();
-        assert!(read_row(&once.sort_key(), &stored(once.clone())).is_some());
-        builder.put("A", ValueRef::Int32(2));
-        let twice = builder.finish().unwrap();
-        assert!(read_row(&twice.sort_key(), &stored(twice.clone())).is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! Tests of commits and maintenance: they call the code of the writer thread on the test's own thread.
 
+mod rows;
+
 use std::{
     fs::{self, OpenOptions},
     io,
@@ -48,7 +50,10 @@ fn store(path: &Path) -> WriterStore {
 
 /// Returns a batch that inserts the row (p, r).
 fn insert() -> QueuedBatch {
-    let row = Row::build("p", "r").finish().unwrap();
+    insert_row(Row::build("p", "r").finish().unwrap())
+}
+
+fn insert_row(row: Row) -> QueuedBatch {
     let batch = Batch::single("Staff", Operation::insert(row)).unwrap();
     QueuedBatch::new(&batch).0
 }
@@ -261,7 +266,7 @@ fn the_answer_to_a_write_on_a_failing_disk_agrees_with_the_file() {
     fail_at_each_access(
         Durability::Sync,
         |store| store.commit_group(&[insert()])?.remove(0).map(drop).map_err(|(_, error)| error),
-        |snapshot| snapshot.read_row("Staff", "p", "r").unwrap().is_some(),
+        |snapshot| snapshot.read_row(ROW).unwrap().is_some(),
     );
 }
 
@@ -279,7 +284,7 @@ fn the_answer_to_a_write_at_once_on_a_failing_disk_agrees_with_the_file() {
     fail_at_each_access(
         Durability::Relaxed { delay: Duration::from_secs(3600) },
         insert_and_flush,
-        |snapshot| snapshot.read_row("Staff", "p", "r").unwrap().is_some(),
+        |snapshot| snapshot.read_row(ROW).unwrap().is_some(),
     );
 }
 
@@ -299,6 +304,71 @@ fn the_answer_to_a_deleted_table_on_a_failing_disk_agrees_with_the_file() {
         |store| store.delete_table("Old"),
         |snapshot| snapshot.catalog().get("Old").is_err(),
     );
+}
+
+/// Batches that are committed at once and batches of the writer thread share the layouts of the file.
+#[test]
+fn rows_committed_at_once_have_layouts_that_later_commits_keep() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = store(&directory.path().join("store.db"));
+    // Without a bound that a durable commit has stored, a batch waits for the writer thread.
+    assert!(store.commit_group(&[insert()]).unwrap().remove(0).is_ok());
+    let mut at_once = 0;
+    for (row_key, name) in [("first", "A"), ("second", "B"), ("third", "C"), ("fourth", "A")] {
+        let mut row = Row::build("p", row_key);
+        row.put(name, entable_core::edm::ValueRef::Int32(1));
+        let batch = insert_row(row.finish().unwrap());
+        match store.commit_at_once(&batch) {
+            Some(answer) => at_once += i32::from(answer.is_ok()),
+            None => assert!(store.commit_group(&[batch]).unwrap().remove(0).is_ok()),
+        }
+    }
+    assert!(at_once > 1, "{at_once}");
+    for is_reopened in [false, true] {
+        if is_reopened {
+            store.sync_acknowledged_commits().unwrap();
+            store.reopen_file().unwrap();
+        }
+        let ReaderState::Open(snapshot) = &*store.reader_state.borrow() else { unreachable!() };
+        for row_key in ["first", "second", "third", "fourth"] {
+            assert!(snapshot.read_row(ReadRequest { row_key, ..ROW }).unwrap().is_some());
+        }
+    }
+}
+
+/// A writer whose transaction failed forgets the layouts that it would have written: a later row does not have one that
+/// is not in the file.
+#[test]
+fn a_row_after_a_failed_transaction_has_a_layout_that_is_in_the_file() {
+    let kinds = |row_key: &str, name: &str| {
+        let mut row = Row::build("p", row_key);
+        row.put(name, entable_core::edm::ValueRef::Int32(1));
+        insert_row(row.finish().unwrap())
+    };
+    for accesses in 0.. {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut store, left) =
+            store_on_failing_disk(&directory.path().join("store.db"), Durability::Sync);
+        left.store(accesses, SeqCst);
+        let answer = store.commit_group(&[kinds("first", "A"), kinds("second", "B")]);
+        let has_failed = left.load(SeqCst) < 0;
+        assert!(has_failed || answer.is_ok(), "{accesses} accesses");
+        left.store(i64::MAX, SeqCst);
+        // The first write of a store whose disk has failed may only open the file again.
+        drop(store.flush_commits());
+        for (row_key, name) in [("third", "B"), ("fourth", "C"), ("fifth", "A")] {
+            assert!(store.commit_group(&[kinds(row_key, name)]).unwrap().remove(0).is_ok());
+        }
+        store.reopen_file().unwrap();
+        let ReaderState::Open(snapshot) = &*store.reader_state.borrow() else { unreachable!() };
+        for row_key in ["first", "second", "third", "fourth", "fifth"] {
+            let row = snapshot.read_row(ReadRequest { row_key, ..ROW }).unwrap();
+            assert!(row.is_some() || has_failed, "{accesses} accesses: {row_key}");
+        }
+        if !has_failed {
+            return;
+        }
+    }
 }
 
 const ROW: ReadRequest<'static> =

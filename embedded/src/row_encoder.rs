@@ -1,0 +1,102 @@
+//! Writes rows by their layouts, and finds or makes a layout for each.
+
+use std::sync::Arc;
+
+use entable_core::{edm::Ticks, row::Row};
+
+use crate::{
+    column_set::ColumnSet,
+    dictionary::Dictionary,
+    row_layout::{RowLayout, Slot},
+    row_properties::RowProperties,
+    stored_row::{BY_LAYOUT, IN_OWN_ORDER, TableSeed, put_id},
+};
+
+/// Encodes the rows of one table for the file.
+pub(crate) struct RowEncoder<'e> {
+    table: TableSeed,
+    layouts: &'e mut Arc<Dictionary>,
+    value: Vec<u8>,
+}
+
+impl<'e> RowEncoder<'e> {
+    pub(crate) const fn new(table: TableSeed, layouts: &'e mut Arc<Dictionary>) -> Self {
+        Self { table, layouts, value: Vec::new() }
+    }
+
+    /// Returns the value to store at an address for a row. It may have a new layout, which belongs in the same
+    /// transaction.
+    pub(crate) fn encode(&mut self, address: &[u8], row: &Row) -> &[u8] {
+        self.value.clear();
+        let layout = self.put_by_layout(row);
+        if layout.is_none() {
+            // Either the file has as many layouts as it may have, or the row cannot have one: it then reads as
+            // damaged, as a row that gives a property twice does.
+            self.value.extend_from_slice(row.as_bytes());
+        }
+        let checksum = self.table.checksum(layout.as_deref(), address, &self.value);
+        self.value.extend_from_slice(&checksum);
+        &self.value
+    }
+
+    /// Encodes a row by its layout, and returns that. `None` if there is none, and nothing was encoded.
+    fn put_by_layout(&mut self, row: &Row) -> Option<Arc<RowLayout>> {
+        let properties = RowProperties::of_row(row)?;
+        let timestamp = row.timestamp().unwrap_or_default();
+        if let Some((layout, positions)) = self.layouts.find(&properties) {
+            let layout = layout.clone();
+            put_row(&layout, timestamp, &properties, &positions, &mut self.value);
+            return Some(layout);
+        }
+        // Readers share the layouts, so a new one goes into a copy of the dictionary.
+        let layout = Arc::make_mut(self.layouts).add_layout_for(&properties)?;
+        let positions = layout.positions_of(&properties)?;
+        put_row(&layout, timestamp, &properties, &positions, &mut self.value);
+        Some(layout)
+    }
+}
+
+/// Writes a row by a layout that has its properties at these positions.
+fn put_row(
+    layout: &RowLayout,
+    timestamp: Ticks,
+    row: &RowProperties<'_>,
+    positions: &[usize],
+    out: &mut Vec<u8>,
+) {
+    let has_own_order = !positions.is_sorted();
+    out.push(if has_own_order { IN_OWN_ORDER } else { BY_LAYOUT });
+    put_id(layout.id, out);
+    out.extend_from_slice(&timestamp.get().to_le_bytes());
+    let present = positions.iter().fold(ColumnSet::default(), |set, at| set.with(*at));
+    present.put_bytes(layout.columns.len(), out);
+    let mut values: Vec<(usize, &[u8])> =
+        positions.iter().copied().zip(row.list.iter().map(|property| property.value)).collect();
+    if has_own_order {
+        // A layout has at most 255 columns.
+        out.extend(positions.iter().map(|at| u8::try_from(*at).unwrap_or(u8::MAX)));
+        values.sort_by_key(|(position, _)| *position);
+    }
+    put_values(layout, &values, out);
+}
+
+/// Writes values in the order of the layout: those of fixed length, then where the others end, then the others.
+fn put_values(layout: &RowLayout, values: &[(usize, &[u8])], out: &mut Vec<u8>) {
+    let slot_of = |position: usize| layout.columns.get(position).map(|column| &column.slot);
+    for (position, value) in values {
+        if let Some(Slot::Fixed(_)) = slot_of(*position) {
+            out.extend_from_slice(value);
+        }
+    }
+    let is_variable =
+        |(position, _): &&(usize, &[u8])| matches!(slot_of(*position), Some(Slot::Variable));
+    let mut end = 0;
+    for (_, value) in values.iter().filter(is_variable) {
+        end += value.len();
+        // A row is far shorter than 4 GiB.
+        out.extend_from_slice(&u32::try_from(end).unwrap_or(u32::MAX).to_le_bytes());
+    }
+    for (_, value) in values.iter().filter(is_variable) {
+        out.extend_from_slice(value);
+    }
+}

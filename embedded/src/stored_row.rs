@@ -1,0 +1,223 @@
+//! Stored rows: their bytes and their checksums, by a layout or self-described.
+
+use entable_core::{
+    error::Result,
+    filter::Filter,
+    key::{keys_of_sort_key, sort_key_from_key_bytes},
+    row::{Row, RowBytes},
+};
+
+use crate::{
+    column_set::ColumnSet,
+    dictionary::Dictionary,
+    layout_row::{KeysOfRow, LayoutRow},
+    row_layout::RowLayout,
+};
+
+/// The first byte of a row with its own names, types and keys. The bytes are those of a row in memory.
+const SELF_DESCRIBED: u8 = 1;
+/// The first byte of a row whose properties are in the order of its layout.
+pub(crate) const BY_LAYOUT: u8 = 2;
+/// The first byte of a row whose properties are in another order, which it has.
+pub(crate) const IN_OWN_ORDER: u8 = 3;
+
+/// Number of bytes of the checksum after a row.
+const CHECKSUM_BYTES: usize = 4;
+
+/// The table whose rows are read or written, as far as their checksums depend on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableSeed(u32);
+
+impl TableSeed {
+    pub(crate) fn of_table(id: u64) -> Self {
+        Self(crc32fast::hash(&id.to_le_bytes()))
+    }
+
+    /// Returns the checksum of a row. It depends on all that gives the bytes a meaning, so a row that is moved to
+    /// another address or table, or read by another layout, is damaged.
+    // The engine has a checksum for each page, but compares it only when it repairs a file.
+    pub(crate) fn checksum(
+        self,
+        layout: Option<&RowLayout>,
+        address: &[u8],
+        row: &[u8],
+    ) -> [u8; CHECKSUM_BYTES] {
+        let layout = layout.map_or(0, |layout| layout.checksum);
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.0 ^ layout);
+        hasher.update(address);
+        hasher.update(row);
+        hasher.finalize().to_le_bytes()
+    }
+}
+
+/// A stored row whose checksum and parts were checked.
+pub(crate) struct StoredRow<'v> {
+    keys: KeysOfRow<'v>,
+    form: Form<'v>,
+}
+
+enum Form<'v> {
+    ByLayout(LayoutRow<'v>),
+    SelfDescribed(RowBytes<'v>),
+}
+
+impl<'v> StoredRow<'v> {
+    /// Reads the value at an address of a table. Returns `None` for a damaged row: its checksum is wrong, its layout is
+    /// missing, or it does not fit its layout or its address.
+    pub(crate) fn open(
+        table: TableSeed,
+        layouts: &'v Dictionary,
+        address: &'v [u8],
+        value: &'v [u8],
+    ) -> Option<Self> {
+        let (row, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
+        let layout = layout_of(layouts, row)?;
+        if table.checksum(layout, address, row) != *found {
+            return None;
+        }
+        Self::open_checked(layout, address, row)
+    }
+
+    /// Reads a row whose checksum was compared.
+    pub(crate) fn open_checked(
+        layout: Option<&'v RowLayout>,
+        address: &'v [u8],
+        row: &'v [u8],
+    ) -> Option<Self> {
+        let keys = keys_of_sort_key(address)?;
+        let Some(layout) = layout else {
+            let row = RowBytes::new(row).ok()?;
+            let is_sound = has_address(address, row) && row.check_distinct_names().is_ok();
+            return is_sound.then_some(Self { keys, form: Form::SelfDescribed(row) });
+        };
+        let (format, rest) = row.split_first()?;
+        let (_, rest) = take_id(rest)?;
+        let row = LayoutRow::parse(layout, *format == IN_OWN_ORDER, rest)?;
+        Some(Self { keys, form: Form::ByLayout(row) })
+    }
+
+    /// Returns the row's layout, or `None` if it describes itself.
+    pub(crate) fn layout(&self) -> Option<&'v RowLayout> {
+        match &self.form {
+            Form::ByLayout(row) => Some(row.layout),
+            Form::SelfDescribed(_) => None,
+        }
+    }
+
+    /// Returns whether the row matches a filter. Nothing of it is copied.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` if the row is damaged, and the errors of [`Filter::matches`].
+    pub(crate) fn matches(&self, filter: &Filter) -> Result<bool> {
+        match &self.form {
+            Form::ByLayout(row) => row.matches(&self.keys, filter),
+            Form::SelfDescribed(row) => filter.matches_bytes(*row),
+        }
+    }
+
+    /// Copies the row into memory, or `None` if it is damaged.
+    pub(crate) fn to_row(&self) -> Option<Row> {
+        match &self.form {
+            Form::ByLayout(row) => row.to_row(&self.keys, row.layout.all),
+            Form::SelfDescribed(row) => Some(Row::from_row_bytes(*row)),
+        }
+    }
+
+    /// Copies the row into memory with only the selected properties, or `None` if it is damaged.
+    pub(crate) fn to_selected_row(&self, selection: &mut Selection<'_>) -> Option<Row> {
+        match (&self.form, selection.names) {
+            (_, None) => self.to_row(),
+            (Form::ByLayout(row), Some(names)) => {
+                row.to_row(&self.keys, selection.columns_of(row.layout, names))
+            }
+            (Form::SelfDescribed(row), Some(names)) => {
+                Row::from_selected_properties(*row, names).ok()
+            }
+        }
+    }
+}
+
+/// The names of the properties that a read selects. `None` selects all.
+pub(crate) struct Selection<'n> {
+    names: Option<&'n [String]>,
+    /// The columns that the names select in the layout of the last row, with its id.
+    last: Option<(u32, ColumnSet)>,
+}
+
+impl<'n> Selection<'n> {
+    pub(crate) const fn of_names(names: Option<&'n [String]>) -> Self {
+        Self { names, last: None }
+    }
+
+    /// Looks the names up in a layout, once for all rows that follow each other and have it.
+    fn columns_of(&mut self, layout: &RowLayout, names: &[String]) -> ColumnSet {
+        if let Some((id, columns)) = self.last
+            && id == layout.id
+        {
+            return columns;
+        }
+        let positions = names.iter().filter_map(|name| layout.find(name.as_bytes(), 0));
+        let columns = positions.fold(ColumnSet::default(), ColumnSet::with);
+        self.last = Some((layout.id, columns));
+        columns
+    }
+}
+
+/// Returns the layout of a row, or `Some(None)` for a row that describes itself. `None` if the layout is missing, or if
+/// the bytes are no row.
+fn layout_of<'d>(layouts: &'d Dictionary, row: &[u8]) -> Option<Option<&'d RowLayout>> {
+    let (format, rest) = row.split_first()?;
+    match *format {
+        SELF_DESCRIBED => Some(None),
+        BY_LAYOUT | IN_OWN_ORDER => layouts.get(take_id(rest)?.0).map(|layout| Some(&**layout)),
+        _ => None,
+    }
+}
+
+/// Returns whether the row has the keys of the address.
+fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
+    let keys = row.key_bytes();
+    keys.is_some_and(|(partition_key, row_key)| {
+        *address == *sort_key_from_key_bytes(partition_key, row_key)
+    })
+}
+
+/// Takes the id of a layout: seven bits a byte, the lowest ones first, and the highest bit of each byte but the last.
+fn take_id(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let mut id = 0_u64;
+    for (at, byte) in bytes.iter().enumerate().take(5) {
+        id |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Some((u32::try_from(id).ok()?, bytes.get(at + 1..)?));
+        }
+    }
+    None
+}
+
+pub(crate) fn put_id(mut id: u32, out: &mut Vec<u8>) {
+    while id >= 0x80 {
+        out.push(low_bits(id) | 0x80);
+        id >>= 7;
+    }
+    out.push(low_bits(id));
+}
+
+/// Returns the seven lowest bits of an id.
+const fn low_bits(id: u32) -> u8 {
+    let [lowest, ..] = id.to_le_bytes();
+    lowest & 0x7f
+}
+
+/// Writes the value of the same row in another table.
+pub(crate) fn put_value_for_table(
+    table: TableSeed,
+    layout: Option<&RowLayout>,
+    address: &[u8],
+    value: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let row = value.get(..value.len().saturating_sub(CHECKSUM_BYTES)).unwrap_or_default();
+    out.extend_from_slice(row);
+    out.extend_from_slice(&table.checksum(layout, address, row));
+}

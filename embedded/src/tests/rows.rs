@@ -1,0 +1,321 @@
+//! Tests of rows by layout: any row comes back, and damaged or moved bytes are no other row.
+
+use std::sync::Arc;
+
+use entable_core::{
+    edm::{Ticks, Value, ValueRef},
+    filter::{Comparison, Filter},
+    row::Row,
+};
+use proptest::prelude::*;
+
+use crate::{
+    dictionary::Dictionary,
+    row_encoder::RowEncoder,
+    row_layout::RowLayout,
+    stored_row::{Selection, StoredRow, TableSeed},
+};
+
+/// A file with one table.
+#[derive(Default)]
+struct File {
+    layouts: Arc<Dictionary>,
+}
+
+const TABLE: u64 = 1;
+
+impl File {
+    fn store(&mut self, row: &Row) -> Vec<u8> {
+        let table = TableSeed::of_table(TABLE);
+        RowEncoder::new(table, &mut self.layouts).encode(&row.sort_key(), row).to_vec()
+    }
+
+    fn read(&self, address: &[u8], value: &[u8]) -> Option<Row> {
+        StoredRow::open(TableSeed::of_table(TABLE), &self.layouts, address, value)?.to_row()
+    }
+
+    fn layout_count(&self) -> usize {
+        self.layouts.len()
+    }
+}
+
+fn row(row_key: &str, properties: &[(&str, ValueRef<'_>)]) -> Row {
+    let mut row = Row::build("p", row_key);
+    properties.iter().for_each(|(name, value)| row.put(name, *value));
+    row.finish_at(Ticks::UNIX_EPOCH).unwrap()
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<bool>().prop_map(Value::Boolean),
+        any::<i32>().prop_map(Value::Int32),
+        any::<i64>().prop_map(Value::Int64),
+        any::<f64>().prop_map(Value::Double),
+        (0..=Ticks::MAX.get()).prop_map(|ticks| Value::DateTime(Ticks::new(ticks).unwrap())),
+        any::<u128>().prop_map(|id| Value::Guid(uuid::Uuid::from_u128(id))),
+        ".{0,9}".prop_map(Value::String),
+        proptest::collection::vec(any::<u8>(), 0..9).prop_map(|bytes| Value::Binary(bytes.into())),
+    ]
+}
+
+prop_compose! {
+    /// Few names, so that rows share some of them in other orders and with other types.
+    fn any_row()(
+        keys in ("[a\u{e9}\u{ffee}\u{1f600}]{0,2}", "[a-c\u{f000}]{0,2}"),
+        names in proptest::sample::subsequence(
+            vec!["A", "B", "C", "D", "E", "EntityType", "Gr\u{fc}n"], 0..7,
+        ).prop_shuffle(),
+        values in proptest::collection::vec(any_value(), 7),
+        entity_type in proptest::option::of("[XY]"),
+        ticks in 1..Ticks::MAX.get(),
+    ) -> Row {
+        let mut row = Row::build(&keys.0, &keys.1);
+        for (name, value) in names.iter().zip(&values) {
+            match &entity_type {
+                Some(text) if *name == "EntityType" => row.put(name, ValueRef::String(text)),
+                _ => row.put(name, value.as_ref()),
+            }
+        }
+        row.finish_at(Ticks::new(ticks).unwrap()).unwrap()
+    }
+}
+
+fn any_filter() -> impl Strategy<Value = Filter> {
+    let names = proptest::sample::select(vec!["A", "C", "EntityType", "PartitionKey", "Timestamp"]);
+    (names, any_value(), any::<bool>()).prop_map(|(name, value, is_less)| {
+        let comparison = if is_less { Comparison::Lt } else { Comparison::Ge };
+        Filter::Compare { property: name.to_owned(), comparison, value }
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_row_comes_back(rows in proptest::collection::vec(any_row(), 1..20)) {
+        let mut file = File::default();
+        let values: Vec<_> = rows.iter().map(|row| file.store(row)).collect();
+        for (row, value) in rows.iter().zip(&values) {
+            prop_assert_ne!(value[0], 1, "a row with few properties has a layout");
+            let back = file.read(&row.sort_key(), value).unwrap();
+            prop_assert_eq!(back.as_bytes(), row.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_self_described_row_comes_back(row in any_row()) {
+        let mut file = File { layouts: full_dictionary() };
+        let value = file.store(&row);
+        // A row without properties fits each layout.
+        prop_assert!(value[0] == 1 || row.property_count().unwrap() == 0);
+        prop_assert_eq!(file.read(&row.sort_key(), &value).unwrap(), row);
+    }
+
+    #[test]
+    fn a_stored_row_matches_and_selects_as_in_memory(
+        others in proptest::collection::vec(any_row(), 0..4),
+        row in any_row(),
+        filter in any_filter(),
+        is_self_described: bool,
+    ) {
+        let mut file = File::default();
+        others.iter().for_each(|row| drop(file.store(row)));
+        if is_self_described {
+            file.layouts = full_dictionary();
+        }
+        let (address, value) = (row.sort_key(), file.store(&row));
+        let table = TableSeed::of_table(TABLE);
+        let stored = StoredRow::open(table, &file.layouts, &address, &value).unwrap();
+        prop_assert_eq!(stored.matches(&filter).unwrap(), filter.matches(&row).unwrap());
+        for names in [vec!["B".to_owned(), "A".to_owned()], vec!["RowKey".to_owned()], vec![]] {
+            let selected = stored.to_selected_row(&mut Selection::of_names(Some(&names)));
+            let expected = entable_core::backend::rules::select_properties(&row, Some(&names));
+            prop_assert_eq!(selected.unwrap(), expected.unwrap());
+        }
+    }
+}
+
+/// Returns a dictionary that takes no more layouts.
+fn full_dictionary() -> Arc<Dictionary> {
+    static FULL: std::sync::OnceLock<Arc<Dictionary>> = std::sync::OnceLock::new();
+    FULL.get_or_init(|| {
+        let mut file = File::default();
+        let is_full = |n: usize| {
+            let name = format!("Invented{n}");
+            file.store(&row("r", &[(&name, ValueRef::Boolean(true))]))[0] == 1
+        };
+        let count = (0..10_000).position(is_full).unwrap();
+        assert_eq!(count, 4_096);
+        file.layouts
+    })
+    .clone()
+}
+
+/// Wide layouts fill the dictionary by their bytes, long before their number.
+#[test]
+fn layouts_take_at_most_a_mebibyte() {
+    let mut file = File::default();
+    let mut bytes = 0;
+    for n in 0..4_096 {
+        let names: Vec<_> = (0..200).map(|at| format!("{n:04}{}{at:03}", "x".repeat(60))).collect();
+        let properties: Vec<_> =
+            names.iter().map(|name| (&**name, ValueRef::Boolean(true))).collect();
+        let before = file.layout_count();
+        file.store(&row("r", &properties));
+        let Some(added) = file.layouts.added_after(before).first() else { break };
+        bytes += added.encode().len();
+    }
+    assert!((900_000..=1024 * 1024).contains(&bytes), "{bytes}");
+}
+
+/// A store where the type is no type but data shares layouts among the rows that come after the first ones.
+#[test]
+fn texts_of_entity_type_that_are_data_do_not_fill_the_dictionary() {
+    let mut file = File::default();
+    for n in 0..3_000 {
+        let text = format!("{n}");
+        let row = row("r", &[("EntityType", ValueRef::String(&text)), ("A", ValueRef::Int32(n))]);
+        let value = file.store(&row);
+        assert_eq!(file.read(&row.sort_key(), &value).unwrap(), row);
+    }
+    assert_eq!(file.layout_count(), 1_024 + 1);
+}
+
+/// Rows of a type with 20 optional properties, of which each row has some, need few layouts.
+#[test]
+fn a_type_with_optional_properties_has_few_layouts() {
+    let names: Vec<_> = (0..20).map(|n| format!("Property{n}")).collect();
+    for share in [1, 5, 9] {
+        let (mut file, mut random) = (File::default(), 7_u64);
+        for _ in 0..2_000 {
+            let mut row = Row::build("p", "r");
+            row.put("EntityType", ValueRef::String("Employee"));
+            for name in &names {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if random >> 33 & 0xff < share * 25 {
+                    row.put(name, ValueRef::Int32(1));
+                }
+            }
+            let row = row.finish_at(Ticks::UNIX_EPOCH).unwrap();
+            let value = file.store(&row);
+            assert_eq!(file.read(&row.sort_key(), &value).unwrap(), row);
+        }
+        assert!(file.layout_count() <= 21, "{}", file.layout_count());
+    }
+}
+
+/// Rows without `EntityType` that have nothing in common do not share a layout.
+#[test]
+fn rows_of_other_kinds_have_layouts_of_their_own() {
+    let mut file = File::default();
+    let value = |name| file.store(&row("r", &[(name, ValueRef::Boolean(true))])).len();
+    assert!(["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"].map(value).iter().all(|n| *n == 16));
+    assert_eq!(file.layout_count(), 10);
+}
+
+#[test]
+fn a_row_takes_its_values_and_little_more() {
+    let mut file = File::default();
+    let row = row(
+        "empid_000223",
+        &[
+            ("EntityType", ValueRef::String("Employee")),
+            ("FirstName", ValueRef::String("Kim")),
+            ("LastName", ValueRef::String("Jones")),
+            ("Age", ValueRef::Int32(34)),
+            ("Joined", ValueRef::DateTime(Ticks::UNIX_EPOCH)),
+        ],
+    );
+    // Format, layout, Timestamp, presence; values; two ends and the texts; checksum.
+    assert_eq!(file.store(&row).len(), (1 + 1 + 8 + 1) + (4 + 8) + (2 * 4 + 3 + 5) + 4);
+}
+
+/// Returns rows of both forms, with their values.
+fn samples(file: &mut File) -> Vec<(Row, Vec<u8>)> {
+    let text = ("Text", ValueRef::String("gr\u{fc}n"));
+    let number = ("Number", ValueRef::Int32(7));
+    let kind = ("EntityType", ValueRef::String("Employee"));
+    let bytes = ("Bytes", ValueRef::Binary(&[1, 2, 3]));
+    let rows = [
+        row("all", &[kind, text, number, bytes]),
+        row("some", &[kind, number]),
+        row("turned", &[bytes, number, kind]),
+        row("none", &[]),
+    ];
+    let mut samples: Vec<_> = rows.into_iter().map(|row| (row.clone(), file.store(&row))).collect();
+    let mut full = File { layouts: full_dictionary() };
+    let described = row("described", &[kind, text]);
+    samples.push((described.clone(), full.store(&described)));
+    samples
+}
+
+#[test]
+fn each_changed_bit_of_a_row_is_seen() {
+    let mut file = File::default();
+    for (row, value) in samples(&mut file) {
+        let address = row.sort_key();
+        assert_eq!(file.read(&address, &value), Some(row));
+        for bit in 0..8 * value.len() {
+            let mut damaged = value.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(file.read(&address, &damaged), None, "bit {bit}");
+        }
+        for end in 0..value.len() {
+            assert_eq!(file.read(&address, &value[..end]), None, "the row ends at {end}");
+        }
+        assert_eq!(file.read(&address, &[&*value, &[0]].concat()), None);
+    }
+}
+
+#[test]
+fn each_changed_bit_of_a_layout_is_seen() {
+    let mut file = File::default();
+    samples(&mut file);
+    for layout in file.layouts.added_after(0) {
+        let bytes = layout.encode();
+        assert!(RowLayout::decode(layout.id, &bytes).is_some());
+        assert!(RowLayout::decode(layout.id + 1, &bytes).is_none(), "it is under another id");
+        for bit in 0..8 * bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(RowLayout::decode(layout.id, &damaged).is_none(), "bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn a_row_at_another_address_or_in_another_table_is_damaged() {
+    let mut file = File::default();
+    for (row, value) in samples(&mut file) {
+        let address = row.sort_key();
+        let other = Row::build("p", "other").finish().unwrap().sort_key();
+        assert_eq!(file.read(&other, &value), None);
+        let other_table = TableSeed::of_table(TABLE + 1);
+        assert!(StoredRow::open(other_table, &file.layouts, &address, &value).is_none());
+    }
+}
+
+/// The other layout has the same id, as in another file or after commits that were lost. It even fits the row.
+#[test]
+fn a_row_under_another_layout_is_damaged() {
+    let (mut file, mut other) = (File::default(), File::default());
+    let stored = row("r", &[("A", ValueRef::Int32(1))]);
+    let value = file.store(&stored);
+    other.store(&row("r", &[("B", ValueRef::Int32(1))]));
+    assert_eq!(file.read(&stored.sort_key(), &value), Some(stored.clone()));
+    assert_eq!(other.read(&stored.sort_key(), &value), None);
+    assert_eq!(File::default().read(&stored.sort_key(), &value), None, "the layout is missing");
+}
+
+/// No layout has a name twice, whether it is written or read.
+#[test]
+fn a_row_that_gives_a_property_twice_does_not_decode() {
+    let mut file = File::default();
+    let twice = row("r", &[("A", ValueRef::Int32(1)), ("A", ValueRef::Int32(2))]);
+    file.store(&row("r", &[("A", ValueRef::Int32(1)), ("B", ValueRef::Int32(1))]));
+    let value = file.store(&twice);
+    assert_eq!(file.read(&twice.sort_key(), &value), None);
+    assert_eq!(file.layout_count(), 1);
+    let body = [&[1, 2, 0][..], &[1, 1, 0, b'A'], &[2, 1, 0, b'A']].concat();
+    assert!(RowLayout::decode_body(0, &body).is_none());
+    let body = [&[1, 2, 0][..], &[1, 1, 0, b'A'], &[2, 1, 0, b'B']].concat();
+    assert!(RowLayout::decode_body(0, &body).is_some());
+}
