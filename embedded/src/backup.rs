@@ -158,7 +158,7 @@ struct Chunk {
     /// The bytes of each address and value.
     lengths: Vec<(usize, usize)>,
     /// The layouts that no row of the chunks before has, by id.
-    layouts: Vec<(u32, Vec<u8>)>,
+    layouts: Vec<(u32, Box<[u8]>)>,
 }
 
 /// Reads the rows of a table, checks that each decodes, and sends them in chunks for the table `target`. Ends at the
@@ -177,12 +177,12 @@ fn read_chunks(
         {
             let (key, value) = item.map_err(|error| snapshot.engine_error(error))?;
             let (key, value) = (key.value(), value.value());
-            let row = rows.open_value(key, value).filter(|row| row.to_row().is_some());
-            let row = row.ok_or_else(|| file.damaged_row_error(key))?;
+            let row = rows.open_value(key, value).and_then(|row| row.to_row().map(|_| row));
+            let row = row.map_err(|damage| file.damaged_row_error(key, damage))?;
             if let Some(layout) = row.layout()
                 && layouts.insert(layout.id)
             {
-                chunk.layouts.push((layout.id, layout.encode()));
+                chunk.layouts.push((layout.id, layout.bytes.clone()));
             }
             chunk.bytes.extend_from_slice(key);
             // Its checksum depends on the table, which has another id in the backup.

@@ -51,6 +51,11 @@ impl ColumnSet {
         self.0.get(position / 64).is_some_and(|word| word >> (position % 64) & 1 == 1)
     }
 
+    /// Returns the positions in the set, in ascending order.
+    pub(crate) const fn iter(self) -> Positions {
+        Positions { words: self.0, at: 0 }
+    }
+
     /// Returns the positions that both sets contain.
     #[must_use]
     pub(crate) fn intersection(self, other: Self) -> Self {
@@ -68,6 +73,30 @@ impl ColumnSet {
     }
 }
 
+/// The positions in a [`ColumnSet`].
+pub(crate) struct Positions {
+    /// The bits that are not yet returned.
+    words: [u64; 4],
+    at: usize,
+}
+
+impl Iterator for Positions {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        loop {
+            let word = self.words.get_mut(self.at)?;
+            if *word != 0 {
+                let bit = word.trailing_zeros() as usize;
+                *word &= *word - 1;
+                return Some(64 * self.at + bit);
+            }
+            self.at += 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,7 +111,8 @@ mod tests {
             assert_eq!(bytes.len(), count.div_ceil(8));
             assert_eq!(ColumnSet::from_bytes(&bytes), set, "{count}");
             assert!(set.is_subset_of(ColumnSet::first(count)));
-            assert_eq!(set.len(), (0..count).filter(|at| set.contains(*at)).count());
+            let positions: Vec<_> = (0..256).filter(|at| set.contains(*at)).collect();
+            assert_eq!((set.iter().collect(), set.len()), (positions.clone(), positions.len()));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The layouts of a file: which one a stored row has, and which one a new row gets.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
     file_format::LAYOUTS,
-    row_layout::{Column, RowLayout},
+    layouts_of_kind::LayoutsOfKind,
+    row_layout::{Kind, RowLayout},
     row_properties::RowProperties,
 };
 
@@ -15,24 +16,28 @@ use crate::{
 const MOST_LAYOUTS: usize = 4_096;
 /// The most bytes that a file's layouts take together.
 const MOST_BYTES: usize = 1024 * 1024;
-/// The most texts of `EntityType` that have layouts of their own. A store where it is no type but data shares layouts
-/// among the others.
+/// The most texts of `EntityType` that have layouts. A store where it is no type but data shares layouts among the rows
+/// of a table.
 const MOST_ENTITY_TYPES: usize = 1_024;
-/// How many layouts are tried for a row, from the newest on.
-const MOST_TRIED: usize = 32;
 
-/// The layouts of a file, in the order of their ids.
-///
-/// A row gets the newest layout of its `EntityType` that has all its properties. If there is none, it gets a new one:
-/// the columns of the newest one that the row does not contradict, with the row's own. So a type with n optional
-/// properties has at most n + 1 layouts, and mostly one or two, whichever of them are missing in its first rows.
+/// The layout for a row.
+pub(crate) enum Choice<'d, 'k> {
+    /// One that the dictionary has, and the positions of the row's properties in it.
+    Known(&'d Arc<RowLayout>, Vec<usize>),
+    /// One to be added, which belongs to this kind.
+    New(RowLayout, Kind<'k>),
+}
+
+/// The layouts of a file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dictionary {
+    /// In the order of their ids.
     layouts: Vec<Arc<RowLayout>>,
+    of_entity_types: HashMap<Box<str>, LayoutsOfKind>,
+    of_tables: HashMap<Box<str>, LayoutsOfKind>,
     /// The next id. Ids grow, and a layout stays, so none is given twice.
     next: u32,
     bytes: usize,
-    entity_types: BTreeSet<Box<str>>,
 }
 
 impl Dictionary {
@@ -44,20 +49,24 @@ impl Dictionary {
         for item in table.iter()? {
             let (id, bytes) = item?;
             let (id, bytes) = (id.value(), bytes.value());
-            dictionary.next = dictionary.next.max(id.saturating_add(1));
-            if let Some(layout) = RowLayout::decode(id, bytes) {
-                dictionary.push(layout, bytes.len());
+            if let Some((layout, kind)) = RowLayout::decode(id, bytes) {
+                dictionary.add(Arc::new(layout), kind);
             }
+            dictionary.next = id.saturating_add(1);
         }
         Ok(dictionary)
     }
 
-    fn push(&mut self, layout: RowLayout, bytes: usize) -> Arc<RowLayout> {
-        let layout = Arc::new(layout);
-        self.entity_types.extend(layout.entity_type().map(Box::from));
-        self.bytes += bytes;
+    /// Adds a layout. Its id is greater than all others.
+    pub(crate) fn add(&mut self, layout: Arc<RowLayout>, kind: Kind<'_>) {
+        self.next = layout.id.saturating_add(1);
+        self.bytes += layout.bytes.len();
         self.layouts.push(layout.clone());
-        layout
+        let (kinds, text) = match kind {
+            Kind::EntityType(text) => (&mut self.of_entity_types, text),
+            Kind::Table(name) => (&mut self.of_tables, name),
+        };
+        kinds.entry(text.into()).or_default().add(layout);
     }
 
     /// Returns the layout with an id, or `None` if there is none.
@@ -76,48 +85,66 @@ impl Dictionary {
         self.layouts.len()
     }
 
-    /// Returns the `EntityType` of a row if layouts have it. `None` if the row's own layout keeps it with its other
-    /// values.
-    fn entity_type_of<'r>(&self, row: &RowProperties<'r>) -> Option<&'r str> {
-        row.entity_type.filter(|text| {
-            self.entity_types.len() < MOST_ENTITY_TYPES || self.entity_types.contains(*text)
-        })
-    }
-
-    /// Returns the layouts that are tried for rows with that constant `EntityType`, from the newest on.
-    fn tried<'d>(&'d self, entity_type: Option<&str>) -> impl Iterator<Item = &'d Arc<RowLayout>> {
-        let of_type = move |layout: &&Arc<RowLayout>| layout.entity_type() == entity_type;
-        self.layouts.iter().rev().filter(of_type).take(MOST_TRIED)
-    }
-
-    /// Returns the layout for a row and the positions of the row's properties, or `None` if no layout is known for it.
-    pub(crate) fn find(&self, row: &RowProperties<'_>) -> Option<(&Arc<RowLayout>, Vec<usize>)> {
-        let mut tried = self.tried(self.entity_type_of(row));
-        tried.find_map(|layout| Some((layout, layout.positions_of(row)?)))
-    }
-
-    /// Adds a layout for a row that has none. Returns `None` if the row has a property twice, or if the dictionary is
-    /// full.
-    pub(crate) fn add_layout_for(&mut self, row: &RowProperties<'_>) -> Option<Arc<RowLayout>> {
-        let entity_type = self.entity_type_of(row);
-        let extended = self.tried(entity_type).find_map(|layout| layout.extended_by(row));
-        let own = || {
-            let columns = row.list.iter().map(|one| Column::of_property(one, entity_type));
-            columns.collect::<Option<Vec<_>>>()
-        };
-        let columns = extended.or_else(own)?;
-        // One that is no longer tried may be the same.
-        if let Some(known) = self.layouts.iter().find(|layout| *layout.columns == *columns) {
-            return Some(known.clone());
+    fn of_kind(&self, kind: Kind<'_>) -> Option<&LayoutsOfKind> {
+        match kind {
+            Kind::EntityType(text) => self.of_entity_types.get(text),
+            Kind::Table(name) => self.of_tables.get(name),
         }
-        let layout = RowLayout::new(self.next, columns)?;
-        let bytes = layout.encode().len();
-        let next = self.next.checked_add(1)?;
-        if self.layouts.len() >= MOST_LAYOUTS || self.bytes + bytes > MOST_BYTES {
+    }
+
+    /// Chooses the layout for a row of the table of this name. `None` if no layout has its properties and there may be
+    /// no other.
+    pub(crate) fn choose<'d, 'k>(
+        &'d self,
+        table: &'k str,
+        row: &RowProperties<'k>,
+    ) -> Option<Choice<'d, 'k>> {
+        if let Some(kind) = row.entity_type.map(Kind::EntityType) {
+            let is_known = self.of_kind(kind).is_some();
+            let may_be_new = self.of_entity_types.len() < MOST_ENTITY_TYPES;
+            let choice = (is_known || may_be_new).then(|| self.choose_of_kind(kind, row)).flatten();
+            if is_known || choice.is_some() {
+                return choice;
+            }
+        }
+        // A text that cannot get layouts any more is a value like any other.
+        self.choose_of_kind(Kind::Table(table), row)
+    }
+
+    fn choose_of_kind<'d, 'k>(
+        &'d self,
+        kind: Kind<'k>,
+        row: &RowProperties<'k>,
+    ) -> Option<Choice<'d, 'k>> {
+        let none = LayoutsOfKind::default();
+        let known = self.of_kind(kind);
+        let fitting = |most| {
+            let (layout, positions) = known?.find(row, most)?;
+            Some(Choice::Known(layout, positions))
+        };
+        let of_kind = known.unwrap_or(&none);
+        fitting(of_kind.most_columns(row))
+            .or_else(|| self.new_layout(kind, of_kind, row))
+            .or_else(|| fitting(usize::MAX))
+    }
+
+    fn new_layout<'d, 'k>(
+        &self,
+        kind: Kind<'k>,
+        of_kind: &LayoutsOfKind,
+        row: &RowProperties<'k>,
+    ) -> Option<Choice<'d, 'k>> {
+        let has_room = |bytes| {
+            self.layouts.len() < MOST_LAYOUTS
+                && self.bytes + bytes <= MOST_BYTES
+                && self.next < u32::MAX
+                && of_kind.has_room(bytes)
+        };
+        if !has_room(of_kind.least_bytes(row)) {
             return None;
         }
-        self.next = next;
-        Some(self.push(layout, bytes))
+        let layout = RowLayout::new(self.next, kind, of_kind.new_columns(row, kind)?)?;
+        has_room(layout.bytes.len()).then_some(Choice::New(layout, kind))
     }
 }
 
@@ -133,7 +160,7 @@ pub(crate) fn store_layouts(
     let mut table = transaction.open_table(LAYOUTS)?;
     for layout in layouts {
         // Rows of the layout that had the id would be damaged for ever.
-        if table.insert(layout.id, &*layout.encode())?.is_some() {
+        if table.insert(layout.id, &*layout.bytes)?.is_some() {
             return Err(redb::Error::Corrupted("the id of a layout is given twice".to_owned()));
         }
     }

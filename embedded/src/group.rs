@@ -18,7 +18,7 @@ use crate::{
     file_format::{RowsDefinition, RowsForWrite, rows_table_name},
     row_changes::{RowChange, write_changes},
     row_encoder::RowEncoder,
-    stored_row::{StoredRow, TableSeed},
+    stored_row::{RowDamage, StoredRow, TableSeed},
 };
 
 /// The reason why a batch was not applied.
@@ -26,7 +26,7 @@ pub(crate) enum ApplyError {
     /// The operation at this position is refused; nothing of the batch was written.
     Operation(usize, Error),
     /// The stored row of the operation at this position is damaged; nothing of the batch was written.
-    DamagedRow(usize, Vec<u8>),
+    DamagedRow(usize, Vec<u8>, RowDamage),
     /// The engine failed; the whole transaction is lost.
     Engine(redb::Error),
 }
@@ -93,7 +93,8 @@ impl<'t> GroupTransaction<'t> {
         let current = CurrentRows { rows, seed, layouts: &self.layouts };
         let (mut changes, last) = plan_changes(&current, operations, now)?;
         let known = self.layouts.len();
-        write_changes(rows, &changes, &mut RowEncoder::new(seed, &mut self.layouts))?;
+        let mut encoder = RowEncoder::new(seed, &entry.name, &mut self.layouts);
+        write_changes(rows, &changes, &mut encoder)?;
         // A row and its layout are in one transaction, so no crash leaves one without the other.
         store_layouts(self.transaction, self.layouts.added_after(known))?;
         let both = operations.iter().zip(&changes);
@@ -123,8 +124,8 @@ struct CurrentRows<'c> {
 }
 
 impl CurrentRows<'_> {
-    /// Reads the row of a stored value. Returns `None` if it is damaged.
-    fn read_value(&self, key: &[u8], value: &[u8]) -> Option<Row> {
+    /// Reads the row of a stored value.
+    fn read_value(&self, key: &[u8], value: &[u8]) -> Result<Row, RowDamage> {
         StoredRow::open(self.seed, self.layouts, key, value)?.to_row()
     }
 }
@@ -154,9 +155,9 @@ fn plan_changes(
             }
             _ => empty.find_row(current_rows, &key)?,
         };
-        let current = match found {
-            Some(None) => return Err(ApplyError::DamagedRow(index, key)),
-            current => current.flatten(),
+        let current = match found.transpose() {
+            Ok(current) => current,
+            Err(damage) => return Err(ApplyError::DamagedRow(index, key, damage)),
         };
         let row = rules::resulting_row(current.as_ref(), operation, now).map_err(refused)?;
         // A row that was written before the clock was set back has a Timestamp after `now`, and its
@@ -186,13 +187,13 @@ impl EmptyRange {
         self.is_known && *key > *self.after && self.before.as_ref().is_none_or(|end| *key < **end)
     }
 
-    /// Looks up the row at an address. Returns `None` if there is no row, and `Some(None)` if the row is damaged. If
-    /// there is no row, `self` becomes the range from `key` to the next stored row.
+    /// Looks up the row at an address. Returns `None` if there is no row: `self` then becomes the range from `key` to the
+    /// next stored row.
     fn find_row(
         &mut self,
         current_rows: &CurrentRows<'_>,
         key: &[u8],
-    ) -> Result<Option<Option<Row>>, redb::Error> {
+    ) -> Result<Option<Result<Row, RowDamage>>, redb::Error> {
         let Some(next) = current_rows.rows.range::<&[u8]>(key..)?.next() else {
             *self = Self { is_known: true, after: key.to_vec(), before: None };
             return Ok(None);

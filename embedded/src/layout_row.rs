@@ -7,6 +7,7 @@ use entable_core::{
     edm::{Ticks, ValueRef},
     error::Result,
     filter::Filter,
+    key::keys_of_sort_key,
     row::{Row, RowAssembler},
 };
 
@@ -18,13 +19,11 @@ use crate::{
 /// The bytes of the end of a text or of bytes.
 const END_BYTES: usize = 4;
 
-/// Both keys of a row, from its address.
-pub(crate) type KeysOfRow<'v> = (Cow<'v, str>, Cow<'v, str>);
-
 /// A stored row whose parts fit its layout.
-#[derive(Clone, Copy)]
 pub(crate) struct LayoutRow<'v> {
     pub(crate) layout: &'v RowLayout,
+    /// PartitionKey and RowKey, from the row's address.
+    keys: (Cow<'v, str>, Cow<'v, str>),
     timestamp: Ticks,
     present: ColumnSet,
     /// The positions of the row's properties in its own order, if that is not the layout's.
@@ -68,9 +67,11 @@ fn take_bytes<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
 }
 
 impl<'v> LayoutRow<'v> {
-    /// Reads a row from the bytes behind the id of its layout. Returns `None` if they do not fit the layout.
+    /// Reads the row at an address from the bytes behind the id of its layout. Returns `None` if they do not fit the
+    /// layout, or if the bytes of the address are none.
     pub(crate) fn parse(
         layout: &'v RowLayout,
+        address: &'v [u8],
         has_own_order: bool,
         mut rest: &'v [u8],
     ) -> Option<Self> {
@@ -79,7 +80,7 @@ impl<'v> LayoutRow<'v> {
         let timestamp = Ticks::new(i64::from_le_bytes(*timestamp))?;
         let present = take_bytes(&mut rest, layout.columns.len().div_ceil(8))?;
         let present = ColumnSet::from_bytes(present);
-        if !present.is_subset_of(layout.all) {
+        if !layout.allows(present) {
             return None;
         }
         let mut order = None;
@@ -96,14 +97,16 @@ impl<'v> LayoutRow<'v> {
         let last_end = ends.last_chunk().map_or(0, |end| u32::from_le_bytes(*end));
         let values = Values { fixed, ends, variable: rest, at: 0 };
         let is_whole = usize::try_from(last_end).is_ok_and(|end| end == rest.len());
-        is_whole.then_some(Self { layout, timestamp, present, order, values })
+        let keys = keys_of_sort_key(address)?;
+        is_whole.then_some(Self { layout, keys, timestamp, present, order, values })
     }
 
     /// Copies the row into memory, with the selected properties.
-    pub(crate) fn to_row(self, keys: &KeysOfRow<'_>, selected: ColumnSet) -> Option<Row> {
+    pub(crate) fn to_row(&self, selected: ColumnSet) -> Option<Row> {
         let wanted = self.present.intersection(selected);
         let bytes = self.described_bytes(wanted)?;
-        let mut row = RowAssembler::new(&keys.0, &keys.1, self.timestamp, bytes);
+        let (partition_key, row_key) = &self.keys;
+        let mut row = RowAssembler::new(partition_key, row_key, self.timestamp, bytes);
         match self.order {
             None => self.put_in_order(&mut row, wanted)?,
             Some(order) => self.put_in_own_order(&mut row, wanted, order)?,
@@ -112,14 +115,13 @@ impl<'v> LayoutRow<'v> {
     }
 
     /// Adds the wanted properties to a row in memory, in the order of the layout.
-    fn put_in_order(self, row: &mut RowAssembler, wanted: ColumnSet) -> Option<()> {
+    fn put_in_order(&self, row: &mut RowAssembler, wanted: ColumnSet) -> Option<()> {
         let mut values = self.values;
-        for (position, column) in self.layout.columns.iter().enumerate() {
-            if self.present.contains(position) {
-                let value = values.take(&column.slot)?;
-                if wanted.contains(position) {
-                    row.put(&column.head, value);
-                }
+        for position in self.present.iter() {
+            let column = self.layout.columns.get(position)?;
+            let value = values.take(&column.slot)?;
+            if wanted.contains(position) {
+                row.put(&column.head, value);
             }
         }
         Some(())
@@ -127,36 +129,40 @@ impl<'v> LayoutRow<'v> {
 
     /// Adds the wanted properties to a row in memory, in the order that the stored row has.
     fn put_in_own_order(
-        self,
+        &self,
         row: &mut RowAssembler,
         wanted: ColumnSet,
         order: &[u8],
     ) -> Option<()> {
+        let mut values = self.values;
+        let mut by_position: Vec<&[u8]> = vec![&[]; self.layout.columns.len()];
+        for position in self.present.iter() {
+            let column = self.layout.columns.get(position)?;
+            *by_position.get_mut(position)? = values.take(&column.slot)?;
+        }
         let mut left = self.present;
         for position in order.iter().copied().map(usize::from) {
             // Each property has exactly one place in the order.
             left = left.without(position)?;
-            let value = self.value_at(position)?;
             if wanted.contains(position) {
-                row.put(&self.layout.columns.get(position)?.head, value);
+                row.put(&self.layout.columns.get(position)?.head, by_position.get(position)?);
             }
         }
         Some(())
     }
 
     /// Returns the bytes that the properties take in a row in memory.
-    fn described_bytes(self, wanted: ColumnSet) -> Option<usize> {
+    fn described_bytes(&self, wanted: ColumnSet) -> Option<usize> {
         if wanted == self.layout.all {
             let Values { fixed, variable, .. } = self.values;
             return Some(self.layout.described_bytes + fixed.len() + variable.len());
         }
         let (mut bytes, mut values) = (0, self.values);
-        for (position, column) in self.layout.columns.iter().enumerate() {
-            if self.present.contains(position) {
-                let value = values.take(&column.slot)?;
-                if wanted.contains(position) {
-                    bytes += column.head.bytes_with_value(value.len());
-                }
+        for position in self.present.iter() {
+            let column = self.layout.columns.get(position)?;
+            let value = values.take(&column.slot)?;
+            if wanted.contains(position) {
+                bytes += column.head.bytes_with_value(value.len());
             }
         }
         Some(bytes)
@@ -165,11 +171,8 @@ impl<'v> LayoutRow<'v> {
     /// Returns the bytes of the value of a column that the row has.
     fn value_at(&self, position: usize) -> Option<&'v [u8]> {
         let mut values = self.values;
-        let before = self.layout.columns.iter().enumerate().take(position);
-        for (position, column) in before {
-            if self.present.contains(position) {
-                values.take(&column.slot)?;
-            }
+        for before in self.present.iter().take_while(|before| *before < position) {
+            values.take(&self.layout.columns.get(before)?.slot)?;
         }
         values.take(&self.layout.columns.get(position)?.slot)
     }
@@ -179,10 +182,10 @@ impl<'v> LayoutRow<'v> {
     /// # Errors
     ///
     /// `is_corrupt` if the row is damaged, and the errors of [`Filter::matches`].
-    pub(crate) fn matches(&self, keys: &KeysOfRow<'_>, filter: &Filter) -> Result<bool> {
+    pub(crate) fn matches(&self, filter: &Filter) -> Result<bool> {
         filter.matches_values(&|name| match name {
-            "PartitionKey" => Ok(Some(ValueRef::String(&keys.0))),
-            "RowKey" => Ok(Some(ValueRef::String(&keys.1))),
+            "PartitionKey" => Ok(Some(ValueRef::String(&self.keys.0))),
+            "RowKey" => Ok(Some(ValueRef::String(&self.keys.1))),
             "Timestamp" => Ok(Some(self.timestamp).filter(is_written).map(ValueRef::DateTime)),
             _ => self.value_of(name),
         })
@@ -190,8 +193,8 @@ impl<'v> LayoutRow<'v> {
 
     /// Returns the value of the property `name`, or `None` if the row has no such property.
     fn value_of(&self, name: &str) -> Result<Option<ValueRef<'v>>> {
-        let position = self.layout.find(name.as_bytes(), 0);
-        let Some(position) = position.filter(|at| self.present.contains(*at)) else {
+        let mut positions = self.layout.positions_of_name(name.as_bytes());
+        let Some(position) = positions.find(|at| self.present.contains(*at)) else {
             return Ok(None);
         };
         let column = self.layout.columns.get(position);
@@ -209,9 +212,8 @@ fn is_written(timestamp: &Ticks) -> bool {
 /// Returns the bytes of the fixed values of some columns, and the number of their texts and bytes.
 fn count_values(layout: &RowLayout, present: ColumnSet) -> (usize, usize) {
     let (mut fixed, mut variable) = (0, 0);
-    for (position, column) in layout.columns.iter().enumerate() {
+    for column in present.iter().filter_map(|position| layout.columns.get(position)) {
         match &column.slot {
-            _ if !present.contains(position) => {}
             Slot::Fixed(width) => fixed += width,
             Slot::Variable => variable += 1,
             Slot::Constant(_) => {}

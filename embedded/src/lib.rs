@@ -16,6 +16,7 @@ mod file_format;
 mod column_set;
 mod row_properties;
 mod row_layout;
+mod layouts_of_kind;
 mod dictionary;
 mod layout_row;
 mod stored_row;

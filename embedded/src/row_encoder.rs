@@ -6,7 +6,7 @@ use entable_core::{edm::Ticks, row::Row};
 
 use crate::{
     column_set::ColumnSet,
-    dictionary::Dictionary,
+    dictionary::{Choice, Dictionary},
     row_layout::{RowLayout, Slot},
     row_properties::RowProperties,
     stored_row::{BY_LAYOUT, IN_OWN_ORDER, TableSeed, put_id},
@@ -15,13 +15,18 @@ use crate::{
 /// Encodes the rows of one table for the file.
 pub(crate) struct RowEncoder<'e> {
     table: TableSeed,
+    table_name: &'e str,
     layouts: &'e mut Arc<Dictionary>,
     value: Vec<u8>,
 }
 
 impl<'e> RowEncoder<'e> {
-    pub(crate) const fn new(table: TableSeed, layouts: &'e mut Arc<Dictionary>) -> Self {
-        Self { table, layouts, value: Vec::new() }
+    pub(crate) const fn new(
+        table: TableSeed,
+        table_name: &'e str,
+        layouts: &'e mut Arc<Dictionary>,
+    ) -> Self {
+        Self { table, table_name, layouts, value: Vec::new() }
     }
 
     /// Returns the value to store at an address for a row. It may have a new layout, which belongs in the same
@@ -42,15 +47,17 @@ impl<'e> RowEncoder<'e> {
     /// Encodes a row by its layout, and returns that. `None` if there is none, and nothing was encoded.
     fn put_by_layout(&mut self, row: &Row) -> Option<Arc<RowLayout>> {
         let properties = RowProperties::of_row(row)?;
+        let (layout, positions) = match self.layouts.choose(self.table_name, &properties)? {
+            Choice::Known(layout, positions) => (layout.clone(), positions),
+            Choice::New(layout, kind) => {
+                let positions = layout.positions_of(&properties)?;
+                let layout = Arc::new(layout);
+                // Readers share the layouts, so a new one goes into a copy of the dictionary.
+                Arc::make_mut(self.layouts).add(layout.clone(), kind);
+                (layout, positions)
+            }
+        };
         let timestamp = row.timestamp().unwrap_or_default();
-        if let Some((layout, positions)) = self.layouts.find(&properties) {
-            let layout = layout.clone();
-            put_row(&layout, timestamp, &properties, &positions, &mut self.value);
-            return Some(layout);
-        }
-        // Readers share the layouts, so a new one goes into a copy of the dictionary.
-        let layout = Arc::make_mut(self.layouts).add_layout_for(&properties)?;
-        let positions = layout.positions_of(&properties)?;
         put_row(&layout, timestamp, &properties, &positions, &mut self.value);
         Some(layout)
     }

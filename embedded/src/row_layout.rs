@@ -1,6 +1,6 @@
 //! Layouts: the names and types of the properties of many rows, which the file stores once.
 
-use std::{collections::HashSet, str::from_utf8};
+use std::{collections::HashMap, str::from_utf8};
 
 use entable_core::{edm::EdmType, row::PropertyHead};
 
@@ -11,8 +11,40 @@ use crate::{
 
 /// The version of the format of a layout.
 const VERSION: u8 = 1;
-/// The type of a column whose text the layout has for all rows.
+/// The type of the column whose text the layout has for all rows.
 const CONSTANT: u8 = 9;
+
+/// The rows that share layouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind<'k> {
+    /// The rows with this text as their `EntityType`, in all tables. Their layouts have it for them.
+    EntityType(&'k str),
+    /// The rows of the table of this name whose `EntityType`, if they have one, is a value like any other.
+    Table(&'k str),
+}
+
+impl<'k> Kind<'k> {
+    const fn tag_and_text(self) -> (u8, &'k str) {
+        match self {
+            Self::EntityType(text) => (1, text),
+            Self::Table(name) => (2, name),
+        }
+    }
+
+    fn from_tag(tag: u8, text: &'k str) -> Option<Self> {
+        [Self::EntityType(text), Self::Table(text)]
+            .into_iter()
+            .find(|kind| kind.tag_and_text().0 == tag)
+    }
+
+    /// Returns the text that the layouts have for their rows.
+    const fn constant(self) -> Option<&'k str> {
+        match self {
+            Self::EntityType(text) => Some(text),
+            Self::Table(_) => None,
+        }
+    }
+}
 
 /// Where a row has the value of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,10 +65,9 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Returns the column of a property, whose name and type are those of a row. Returns `None` for a name that is
-    /// not UTF-8.
-    pub(crate) fn of_property(property: &Property<'_>, entity_type: Option<&str>) -> Option<Self> {
-        let constant = entity_type.filter(|_| property.is_entity_type());
+    /// Returns the column of a property of a row. Returns `None` for a name that is not UTF-8.
+    pub(crate) fn of_property(property: &Property<'_>, kind: Kind<'_>) -> Option<Self> {
+        let constant = kind.constant().filter(|_| property.is_entity_type());
         Self::new(from_utf8(property.name).ok()?, property.edm, constant)
     }
 
@@ -53,38 +84,34 @@ impl Column {
         self.head.name()
     }
 
-    /// Returns whether rows of the layout can have the value of the property.
-    fn accepts(&self, property: &Property<'_>) -> bool {
-        self.head.edm() == property.edm
-            && match &self.slot {
-                Slot::Constant(text) => text.as_bytes() == property.value,
-                Slot::Fixed(_) | Slot::Variable => true,
-            }
+    pub(crate) fn is_of_property(&self, property: &Property<'_>) -> bool {
+        self.head.edm() == property.edm && self.name() == property.name
+    }
+
+    const fn is_constant(&self) -> bool {
+        matches!(self.slot, Slot::Constant(_))
     }
 
     fn put_bytes(&self, out: &mut Vec<u8>) {
-        let constant = match &self.slot {
-            Slot::Constant(text) => Some(text),
-            Slot::Fixed(_) | Slot::Variable => None,
-        };
-        out.push(if constant.is_some() { CONSTANT } else { self.head.edm() as u8 });
-        for text in [Some(self.name()), constant.map(|text| text.as_bytes())].into_iter().flatten()
-        {
-            // A name and the text of an entity type are checked to be shorter before a column is made of them.
-            out.extend_from_slice(&u16::try_from(text.len()).unwrap_or_default().to_le_bytes());
-            out.extend_from_slice(text);
-        }
+        out.push(if self.is_constant() { CONSTANT } else { self.head.edm() as u8 });
+        put_text(self.name(), out);
     }
 
-    fn decode(rest: &mut &[u8]) -> Option<Self> {
+    fn decode(kind: Kind<'_>, rest: &mut &[u8]) -> Option<Self> {
         let ([tag], after) = rest.split_first_chunk()?;
         *rest = after;
         let name = take_text(rest)?;
-        if *tag != CONSTANT {
-            return Self::new(name, EdmType::from_tag(*tag)?, None);
+        if *tag == CONSTANT {
+            return Self::new(name, EdmType::String, Some(kind.constant()?));
         }
-        Self::new(name, EdmType::String, Some(take_text(rest)?))
+        Self::new(name, EdmType::from_tag(*tag)?, None)
     }
+}
+
+/// Writes a text after its length. The text is a name or a kind, which are checked to be shorter before a layout is made.
+fn put_text(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&u16::try_from(text.len()).unwrap_or_default().to_le_bytes());
+    out.extend_from_slice(text);
 }
 
 fn take_text<'b>(rest: &mut &'b [u8]) -> Option<&'b str> {
@@ -100,9 +127,13 @@ pub(crate) struct RowLayout {
     pub(crate) id: u32,
     /// The layout's own checksum, which those of its rows depend on.
     pub(crate) checksum: u32,
+    /// The layout as the file has it, with its checksum.
+    pub(crate) bytes: Box<[u8]>,
     pub(crate) columns: Box<[Column]>,
     /// All columns.
     pub(crate) all: ColumnSet,
+    /// For each name with several types, its columns. A row has one of them at most.
+    same_names: Box<[ColumnSet]>,
     /// The bytes of the values of fixed length of a row that has all properties.
     pub(crate) fixed_bytes: usize,
     /// The number of texts and bytes of a row that has all properties.
@@ -112,17 +143,20 @@ pub(crate) struct RowLayout {
 }
 
 impl RowLayout {
-    /// Returns a layout. `None` if two columns have one name, or if there are too many.
-    pub(crate) fn new(id: u32, columns: Vec<Column>) -> Option<Self> {
-        let mut names = HashSet::with_capacity(columns.len());
-        if columns.len() > MOST_COLUMNS || !columns.iter().all(|column| names.insert(column.name()))
-        {
+    /// Makes a layout. Returns `None` if it has too many columns, one of them twice, or not its kind's text exactly once.
+    pub(crate) fn new(id: u32, kind: Kind<'_>, columns: Vec<Column>) -> Option<Self> {
+        let constants = columns.iter().filter(|column| column.is_constant()).count();
+        if columns.len() > MOST_COLUMNS || constants != usize::from(kind.constant().is_some()) {
             return None;
         }
+        let body = encode_body(kind, &columns);
+        let checksum = checksum(id, &body);
         let mut layout = Self {
             id,
-            checksum: 0,
+            checksum,
+            bytes: [&*body, &checksum.to_le_bytes()].concat().into(),
             all: ColumnSet::first(columns.len()),
+            same_names: same_names(&columns)?,
             fixed_bytes: 0,
             variable_count: 0,
             described_bytes: 0,
@@ -139,28 +173,12 @@ impl RowLayout {
             layout.variable_count += variable_count;
             layout.described_bytes += head.bytes_with_value(constant_bytes);
         }
-        layout.checksum = checksum(id, &layout.body());
         Some(layout)
     }
 
-    fn body(&self) -> Vec<u8> {
-        let mut body = vec![VERSION];
-        // `new` refuses more columns than fit.
-        let count = u16::try_from(self.columns.len()).unwrap_or_default();
-        body.extend_from_slice(&count.to_le_bytes());
-        self.columns.iter().for_each(|column| column.put_bytes(&mut body));
-        body
-    }
-
-    /// Returns the bytes of the layout, as the file has them.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = self.body();
-        bytes.extend_from_slice(&self.checksum.to_le_bytes());
-        bytes
-    }
-
-    /// Reads the layout with the id `id` from its bytes. Returns `None` if they are damaged, or belong to another id.
-    pub(crate) fn decode(id: u32, bytes: &[u8]) -> Option<Self> {
+    /// Reads the layout with the id `id` from its bytes, and returns it with its kind. Returns `None` if the bytes are
+    /// damaged, or belong to another id.
+    pub(crate) fn decode(id: u32, bytes: &[u8]) -> Option<(Self, Kind<'_>)> {
         let (body, found) = bytes.split_last_chunk()?;
         if checksum(id, body) != u32::from_le_bytes(*found) {
             return None;
@@ -169,70 +187,90 @@ impl RowLayout {
     }
 
     /// Reads a layout from the bytes in front of its checksum.
-    pub(crate) fn decode_body(id: u32, body: &[u8]) -> Option<Self> {
-        let ([VERSION], rest) = body.split_first_chunk()? else { return None };
+    pub(crate) fn decode_body(id: u32, body: &[u8]) -> Option<(Self, Kind<'_>)> {
+        let ([VERSION, tag], mut rest) = body.split_first_chunk()? else { return None };
+        let kind = Kind::from_tag(*tag, take_text(&mut rest)?)?;
         let (count, mut rest) = rest.split_first_chunk()?;
         let count = usize::from(u16::from_le_bytes(*count));
         // Not allocated from the number in the file: a layout of too many columns is refused when they are read.
-        let columns = (0..count).map(|_| Column::decode(&mut rest)).collect::<Option<Vec<_>>>()?;
-        let layout = Self::new(id, columns)?;
-        rest.is_empty().then_some(layout)
+        let columns = (0..count).map(|_| Column::decode(kind, &mut rest));
+        let layout = Self::new(id, kind, columns.collect::<Option<Vec<_>>>()?)?;
+        rest.is_empty().then_some((layout, kind))
     }
 
-    /// Returns the constant text of `EntityType`, or `None` if rows of the layout have their own or none.
-    pub(crate) fn entity_type(&self) -> Option<&str> {
-        self.columns.iter().find_map(|column| match &column.slot {
-            Slot::Constant(text) => Some(&**text),
-            Slot::Fixed(_) | Slot::Variable => None,
-        })
+    /// Returns whether a row can have exactly these columns.
+    pub(crate) fn allows(&self, present: ColumnSet) -> bool {
+        let is_single = |columns: &ColumnSet| present.intersection(*columns).len() <= 1;
+        present.is_subset_of(self.all) && self.same_names.iter().all(is_single)
     }
 
-    /// Returns the position of the column `name`. Most lookups follow the order of the columns, so the search begins at
-    /// the position `from`.
-    pub(crate) fn find(&self, name: &[u8], from: usize) -> Option<usize> {
-        let has_name = |column: &Column| column.name() == name;
+    /// Returns the positions of the columns with a name: one for each of its types.
+    pub(crate) fn positions_of_name(&self, name: &[u8]) -> impl Iterator<Item = usize> {
+        let columns = self.columns.iter().enumerate();
+        columns.filter(move |(_, column)| column.name() == name).map(|(position, _)| position)
+    }
+
+    /// Returns the position of the column of a property. Most lookups follow the order of the columns, so the search
+    /// begins at the position `from`.
+    fn find(&self, property: &Property<'_>, from: usize) -> Option<usize> {
         let (before, after) = self.columns.split_at_checked(from)?;
-        let found = after.iter().position(has_name).map(|position| from + position);
-        found.or_else(|| before.iter().position(has_name))
+        let found = after.iter().position(|column| column.is_of_property(property));
+        let found = found.map(|position| from + position);
+        found.or_else(|| before.iter().position(|column| column.is_of_property(property)))
     }
 
     /// Returns the positions of a row's properties, in the row's order. `None` if the row has a property that the layout
     /// has not, or has one twice.
     pub(crate) fn positions_of(&self, row: &RowProperties<'_>) -> Option<Vec<usize>> {
-        let (mut positions, mut seen) = (Vec::with_capacity(row.list.len()), ColumnSet::default());
+        let (mut positions, mut present) =
+            (Vec::with_capacity(row.list.len()), ColumnSet::default());
         let mut next = 0;
         for property in &row.list {
-            let position = self.find(property.name, next)?;
-            if seen.contains(position) || !self.columns.get(position)?.accepts(property) {
-                return None;
-            }
-            seen = seen.with(position);
+            let position = self.find(property, next)?;
+            present = present.with(position);
             positions.push(position);
             next = position + 1;
         }
-        Some(positions)
+        let is_once_each = present.len() == positions.len() && self.allows(present);
+        is_once_each.then_some(positions)
     }
 
-    /// Returns the columns of the layout and of a row together. `None` if one name has two types, or if a row without
-    /// `EntityType` has few of the layout's properties: then the two are of different kinds.
-    pub(crate) fn extended_by(&self, row: &RowProperties<'_>) -> Option<Vec<Column>> {
-        let mut columns = self.columns.to_vec();
+    /// Returns how many of a row's properties the layout has.
+    pub(crate) fn count_common(&self, row: &RowProperties<'_>) -> usize {
         let (mut next, mut common) = (0, 0);
         for property in &row.list {
-            let known = columns.iter().position(|column| column.name() == property.name);
-            if let Some(position) = known {
-                columns.get(position).filter(|column| column.accepts(property))?;
+            if let Some(position) = self.find(property, next) {
                 next = position + 1;
                 common += 1;
-            } else {
-                // A new property gets its place behind the one that it follows in the row.
-                columns.insert(next, Column::of_property(property, None)?);
-                next += 1;
             }
         }
-        let is_of_its_kind = self.entity_type().is_some() || 2 * common >= row.list.len();
-        (is_of_its_kind && columns.len() <= MOST_COLUMNS).then_some(columns)
+        common
     }
+}
+
+/// Returns, for each name with several types, the set of its columns. `None` if a column is there twice.
+fn same_names(columns: &[Column]) -> Option<Box<[ColumnSet]>> {
+    let mut by_name: HashMap<&[u8], ColumnSet> = HashMap::with_capacity(columns.len());
+    for (position, column) in columns.iter().enumerate() {
+        let same = by_name.entry(column.name()).or_default();
+        let has_type = |other: &Column| other.head.edm() == column.head.edm();
+        if same.iter().filter_map(|other| columns.get(other)).any(has_type) {
+            return None;
+        }
+        *same = same.with(position);
+    }
+    Some(by_name.into_values().filter(|same| same.len() > 1).collect())
+}
+
+fn encode_body(kind: Kind<'_>, columns: &[Column]) -> Vec<u8> {
+    let (tag, text) = kind.tag_and_text();
+    let mut body = vec![VERSION, tag];
+    put_text(text.as_bytes(), &mut body);
+    // There are at most 255.
+    let count = u16::try_from(columns.len()).unwrap_or_default();
+    body.extend_from_slice(&count.to_le_bytes());
+    columns.iter().for_each(|column| column.put_bytes(&mut body));
+    body
 }
 
 /// Returns the checksum of a layout.

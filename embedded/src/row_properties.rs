@@ -46,4 +46,9 @@ impl<'r> RowProperties<'r> {
         }
         Some(Self { list, entity_type })
     }
+
+    /// Returns the bytes that the names and types take in a layout.
+    pub(crate) fn name_bytes(&self) -> usize {
+        self.list.iter().map(|property| 3 + property.name.len()).sum()
+    }
 }

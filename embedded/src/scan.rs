@@ -19,7 +19,7 @@ use redb::{Range, ReadableTable};
 use crate::{
     snapshot::{RowsForRead, Snapshot},
     store_file::catch_panic,
-    stored_row::Selection,
+    stored_row::{RowDamage, Selection},
 };
 
 /// Number of rows that are examined before other tasks of the thread get their turn.
@@ -115,17 +115,17 @@ impl PageScan<'_> {
         value: &[u8],
     ) -> Result<Option<Row>> {
         // Nothing is copied before the filter has found the row, and then only what is selected.
-        let damaged = || self.snapshot.file().damaged_row_error(key);
-        let row = self.rows.open_value(key, value).ok_or_else(damaged)?;
+        let damaged = |damage| self.snapshot.file().damaged_row_error(key, damage);
+        let row = self.rows.open_value(key, value).map_err(damaged)?;
         if !self.all_match {
             match row.matches(scan.filter) {
                 Ok(true) => {}
                 Ok(false) => return Ok(None),
-                Err(error) if error.is_corrupt() => return Err(damaged()),
+                Err(error) if error.is_corrupt() => return Err(damaged(RowDamage::Row)),
                 Err(error) => return Err(error),
             }
         }
-        row.to_selected_row(&mut self.selection).map(Some).ok_or_else(damaged)
+        row.to_selected_row(&mut self.selection).map(Some).map_err(damaged)
     }
 
     fn continuation_at(&self, key: &[u8]) -> Result<Continuation> {

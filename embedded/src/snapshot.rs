@@ -24,7 +24,7 @@ use crate::{
     file_format::{self, RowsDefinition, rows_table_name},
     job::FailedReadAlarm,
     store_file::{StoreFile, catch_panic},
-    stored_row::{Selection, StoredRow, TableSeed},
+    stored_row::{RowDamage, Selection, StoredRow, TableSeed},
 };
 
 /// The rows of one entity table, open for readers.
@@ -35,12 +35,12 @@ pub(crate) struct RowsForRead {
 }
 
 impl RowsForRead {
-    /// Reads the value at an address. Returns `None` for a damaged row.
+    /// Reads the value at an address.
     pub(crate) fn open_value<'v>(
         &'v self,
         address: &'v [u8],
         value: &'v [u8],
-    ) -> Option<StoredRow<'v>> {
+    ) -> Result<StoredRow<'v>, RowDamage> {
         StoredRow::open(self.seed, &self.layouts, address, value)
     }
 }
@@ -147,7 +147,7 @@ impl Snapshot {
             let mut selection = Selection::of_names(request.select);
             let row = rows.open_value(&key, value.value());
             let row = row.and_then(|row| row.to_selected_row(&mut selection));
-            row.map(Some).ok_or_else(|| self.file.damaged_row_error(&key))
+            row.map(Some).map_err(|damage| self.file.damaged_row_error(&key, damage))
         })
     }
 }

@@ -11,7 +11,7 @@ use entable_core::{
     key::decode_sort_key,
 };
 
-use crate::engine_panic::catch_engine_panic;
+use crate::{engine_panic::catch_engine_panic, stored_row::RowDamage};
 
 /// Runs work of the engine and turns a panic into an error: the engine panics on some damaged pages.
 ///
@@ -94,10 +94,16 @@ impl StoreFile {
         )
     }
 
-    /// Builds the error for a row whose checksum is wrong or that does not decode. `key` is its stored
-    /// address.
-    pub(crate) fn damaged_row_error(&self, key: &[u8]) -> Error {
-        let error = self.corrupt_error("a row cannot be decoded or does not match its checksum");
+    /// Builds the error for a stored row that cannot be read. `key` is its address.
+    pub(crate) fn damaged_row_error(&self, key: &[u8], damage: RowDamage) -> Error {
+        let error = match damage {
+            RowDamage::Row => {
+                self.corrupt_error("a row cannot be decoded or does not match its checksum")
+            }
+            RowDamage::Layout(id) => {
+                self.corrupt_error(&format!("layout {id} of a row is missing or damaged"))
+            }
+        };
         match decode_sort_key(key) {
             Some((partition_key, row_key)) => error.at_keys(&partition_key, &row_key),
             None => error,

@@ -3,15 +3,12 @@
 use entable_core::{
     error::Result,
     filter::Filter,
-    key::{keys_of_sort_key, sort_key_from_key_bytes},
+    key::sort_key_from_key_bytes,
     row::{Row, RowBytes},
 };
 
 use crate::{
-    column_set::ColumnSet,
-    dictionary::Dictionary,
-    layout_row::{KeysOfRow, LayoutRow},
-    row_layout::RowLayout,
+    column_set::ColumnSet, dictionary::Dictionary, layout_row::LayoutRow, row_layout::RowLayout,
 };
 
 /// The first byte of a row with its own names, types and keys. The bytes are those of a row in memory.
@@ -43,64 +40,69 @@ impl TableSeed {
         row: &[u8],
     ) -> [u8; CHECKSUM_BYTES] {
         let layout = layout.map_or(0, |layout| layout.checksum);
-        let mut hasher = crc32fast::Hasher::new_with_initial(self.0 ^ layout);
+        // Not by exclusive or, in which changes of the table and of the layout could cancel each other.
+        let seed = self.0.wrapping_mul(0x9e37_79b1).wrapping_add(layout);
+        let mut hasher = crc32fast::Hasher::new_with_initial(seed);
+        // With its length, so that no end of an address counts as the beginning of a row. An address has at most 4 KiB.
+        hasher.update(&u32::try_from(address.len()).unwrap_or(u32::MAX).to_le_bytes());
         hasher.update(address);
         hasher.update(row);
         hasher.finalize().to_le_bytes()
     }
 }
 
-/// A stored row whose checksum and parts were checked.
-pub(crate) struct StoredRow<'v> {
-    keys: KeysOfRow<'v>,
-    form: Form<'v>,
+/// Why a stored row cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowDamage {
+    /// The file has no sound layout with the id in the row.
+    Layout(u32),
+    /// The checksum is wrong, or the row does not fit its layout or its address.
+    Row,
 }
 
-enum Form<'v> {
+/// A stored row whose checksum and parts were checked.
+pub(crate) enum StoredRow<'v> {
     ByLayout(LayoutRow<'v>),
     SelfDescribed(RowBytes<'v>),
 }
 
 impl<'v> StoredRow<'v> {
-    /// Reads the value at an address of a table. Returns `None` for a damaged row: its checksum is wrong, its layout is
-    /// missing, or it does not fit its layout or its address.
+    /// Reads the value at an address of a table.
     pub(crate) fn open(
         table: TableSeed,
         layouts: &'v Dictionary,
         address: &'v [u8],
         value: &'v [u8],
-    ) -> Option<Self> {
-        let (row, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
+    ) -> Result<Self, RowDamage> {
+        let (row, found) = value.split_last_chunk::<CHECKSUM_BYTES>().ok_or(RowDamage::Row)?;
         let layout = layout_of(layouts, row)?;
         if table.checksum(layout, address, row) != *found {
-            return None;
+            return Err(RowDamage::Row);
         }
-        Self::open_checked(layout, address, row)
+        Self::open_checked(layout, address, row).ok_or(RowDamage::Row)
     }
 
-    /// Reads a row whose checksum was compared.
+    /// Reads a row whose checksum was compared. Returns `None` if it does not fit its layout or its address.
     pub(crate) fn open_checked(
         layout: Option<&'v RowLayout>,
         address: &'v [u8],
         row: &'v [u8],
     ) -> Option<Self> {
-        let keys = keys_of_sort_key(address)?;
         let Some(layout) = layout else {
             let row = RowBytes::new(row).ok()?;
             let is_sound = has_address(address, row) && row.check_distinct_names().is_ok();
-            return is_sound.then_some(Self { keys, form: Form::SelfDescribed(row) });
+            return is_sound.then_some(Self::SelfDescribed(row));
         };
         let (format, rest) = row.split_first()?;
         let (_, rest) = take_id(rest)?;
-        let row = LayoutRow::parse(layout, *format == IN_OWN_ORDER, rest)?;
-        Some(Self { keys, form: Form::ByLayout(row) })
+        LayoutRow::parse(layout, address, *format == IN_OWN_ORDER, rest).map(Self::ByLayout)
     }
 
     /// Returns the row's layout, or `None` if it describes itself.
-    pub(crate) fn layout(&self) -> Option<&'v RowLayout> {
-        match &self.form {
-            Form::ByLayout(row) => Some(row.layout),
-            Form::SelfDescribed(_) => None,
+    pub(crate) const fn layout(&self) -> Option<&'v RowLayout> {
+        match self {
+            Self::ByLayout(row) => Some(row.layout),
+            Self::SelfDescribed(_) => None,
         }
     }
 
@@ -110,31 +112,28 @@ impl<'v> StoredRow<'v> {
     ///
     /// `is_corrupt` if the row is damaged, and the errors of [`Filter::matches`].
     pub(crate) fn matches(&self, filter: &Filter) -> Result<bool> {
-        match &self.form {
-            Form::ByLayout(row) => row.matches(&self.keys, filter),
-            Form::SelfDescribed(row) => filter.matches_bytes(*row),
+        match self {
+            Self::ByLayout(row) => row.matches(filter),
+            Self::SelfDescribed(row) => filter.matches_bytes(*row),
         }
     }
 
-    /// Copies the row into memory, or `None` if it is damaged.
-    pub(crate) fn to_row(&self) -> Option<Row> {
-        match &self.form {
-            Form::ByLayout(row) => row.to_row(&self.keys, row.layout.all),
-            Form::SelfDescribed(row) => Some(Row::from_row_bytes(*row)),
+    /// Copies the row into memory.
+    pub(crate) fn to_row(&self) -> Result<Row, RowDamage> {
+        match self {
+            Self::ByLayout(row) => row.to_row(row.layout.all).ok_or(RowDamage::Row),
+            Self::SelfDescribed(row) => Ok(Row::from_row_bytes(*row)),
         }
     }
 
-    /// Copies the row into memory with only the selected properties, or `None` if it is damaged.
-    pub(crate) fn to_selected_row(&self, selection: &mut Selection<'_>) -> Option<Row> {
-        match (&self.form, selection.names) {
-            (_, None) => self.to_row(),
-            (Form::ByLayout(row), Some(names)) => {
-                row.to_row(&self.keys, selection.columns_of(row.layout, names))
-            }
-            (Form::SelfDescribed(row), Some(names)) => {
-                Row::from_selected_properties(*row, names).ok()
-            }
-        }
+    /// Copies the row into memory with only the selected properties.
+    pub(crate) fn to_selected_row(&self, selection: &mut Selection<'_>) -> Result<Row, RowDamage> {
+        let Some(names) = selection.names else { return self.to_row() };
+        let row = match self {
+            Self::ByLayout(row) => row.to_row(selection.columns_of(row.layout, names)),
+            Self::SelfDescribed(row) => Row::from_selected_properties(*row, names).ok(),
+        };
+        row.ok_or(RowDamage::Row)
     }
 }
 
@@ -157,30 +156,36 @@ impl<'n> Selection<'n> {
         {
             return columns;
         }
-        let positions = names.iter().filter_map(|name| layout.find(name.as_bytes(), 0));
+        let positions = names.iter().flat_map(|name| layout.positions_of_name(name.as_bytes()));
         let columns = positions.fold(ColumnSet::default(), ColumnSet::with);
         self.last = Some((layout.id, columns));
         columns
     }
 }
 
-/// Returns the layout of a row, or `Some(None)` for a row that describes itself. `None` if the layout is missing, or if
-/// the bytes are no row.
-fn layout_of<'d>(layouts: &'d Dictionary, row: &[u8]) -> Option<Option<&'d RowLayout>> {
-    let (format, rest) = row.split_first()?;
-    match *format {
-        SELF_DESCRIBED => Some(None),
-        BY_LAYOUT | IN_OWN_ORDER => layouts.get(take_id(rest)?.0).map(|layout| Some(&**layout)),
-        _ => None,
+/// Returns the layout of a row, or `None` if the row describes itself.
+fn layout_of<'d>(layouts: &'d Dictionary, row: &[u8]) -> Result<Option<&'d RowLayout>, RowDamage> {
+    match row.split_first() {
+        Some((&SELF_DESCRIBED, _)) => Ok(None),
+        Some((&(BY_LAYOUT | IN_OWN_ORDER), rest)) => {
+            let (id, _) = take_id(rest).ok_or(RowDamage::Row)?;
+            layouts.get(id).map(|layout| Some(&**layout)).ok_or(RowDamage::Layout(id))
+        }
+        _ => Err(RowDamage::Row),
     }
 }
 
 /// Returns whether the row has the keys of the address.
 fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
-    let keys = row.key_bytes();
-    keys.is_some_and(|(partition_key, row_key)| {
-        *address == *sort_key_from_key_bytes(partition_key, row_key)
-    })
+    let Some((partition_key, row_key)) = row.key_bytes() else { return false };
+    // A zero byte separates the keys.
+    let Some((partition, rest)) = address.split_at_checked(partition_key.len()) else {
+        return false;
+    };
+    let [0, rest @ ..] = rest else { return false };
+    // Fast path: nearly all keys consist of characters that an address contains unchanged.
+    (partition == partition_key && rest == row_key)
+        || *address == *sort_key_from_key_bytes(partition_key, row_key)
 }
 
 /// Takes the id of a layout: seven bits a byte, the lowest ones first, and the highest bit of each byte but the last.

@@ -12,6 +12,7 @@ use entable_core::{
     __runtime::private_file::NewFileName,
     backend::BoxFuture,
     error::{Error, ErrorKind, Result},
+    row::Row,
 };
 use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata};
 use tokio::sync::oneshot;
@@ -26,6 +27,7 @@ use crate::{
     open_file::{self, OpenedFile},
     snapshot::Snapshot,
     store_file::StoreFile,
+    stored_row::RowDamage,
 };
 
 /// Bytes of memory for pages of the copy.
@@ -318,12 +320,14 @@ impl Work<'_> {
             last.extend_from_slice(key);
             found += 1;
             self.progress.rows += 1;
-            let row = rows.open_value(key, value.value()).filter(|_| is_in_order);
-            let row = row.and_then(|row| row.to_row());
+            let row = rows.open_value(key, value.value()).and_then(|row| row.to_row());
             // Decoding every value finds what a checksum cannot: a row that was written wrong.
-            if row.is_none_or(|row| row.check().is_err()) {
+            let is_sound = |row: &Row| is_in_order && row.check().is_ok();
+            if let Err(found) =
+                row.and_then(|row| is_sound(&row).then_some(()).ok_or(RowDamage::Row))
+            {
                 Damage::count_row(damage, || {
-                    self.store_file.damaged_row_error(key).in_table(&entry.name)
+                    self.store_file.damaged_row_error(key, found).in_table(&entry.name)
                 });
             }
             if found % ROWS_PER_REPORT == 0 {

@@ -379,8 +379,8 @@ impl WriterStore {
                     Ok(written)
                 }
                 Err(ApplyError::Operation(index, error)) => Err((Some(index), error)),
-                Err(ApplyError::DamagedRow(index, key)) => {
-                    Err((Some(index), self.file.damaged_row_error(&key)))
+                Err(ApplyError::DamagedRow(index, key, damage)) => {
+                    Err((Some(index), self.file.damaged_row_error(&key, damage)))
                 }
                 Err(ApplyError::Engine(error)) => return Err(error),
             });
@@ -446,7 +446,7 @@ impl WriterStore {
             let (seed, key) = (TableSeed::of_table(change.table), &*change.change.key);
             let found = rows.get(key)?.map(|value| {
                 let row = StoredRow::open(seed, &self.layouts, key, value.value());
-                row.and_then(|row| row.to_row())
+                row.and_then(|row| row.to_row()).ok()
             });
             // A row contains its Timestamp, so no other write produces an equal row.
             Ok(match (found, &change.change.row) {

@@ -61,6 +61,7 @@ fn fill_layouts(path: &Path) {
             let mut batch = Batch::new("Filled");
             for number in numbers {
                 let mut row = Row::build("p", &format!("{number}"));
+                row.put("EntityType", ValueRef::String(&format!("Type{}", number / 8)));
                 row.put(&format!("Only{number}"), ValueRef::Boolean(true));
                 batch.push(Operation::insert(row.finish().expect("a row"))).expect("a batch");
             }

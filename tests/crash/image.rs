@@ -28,6 +28,8 @@ pub(crate) fn row(table: usize, number: usize) -> Row {
     row.put("Table", ValueRef::Int32(i32::try_from(table).unwrap()));
     row.put("Text", ValueRef::String(&"text ".repeat(number % 60)));
     if number >= NEW_LAYOUTS {
+        // One type may have 64 layouts.
+        row.put("EntityType", ValueRef::String(&format!("Type{}", number / 32)));
         row.put(&format!("Only{number}"), ValueRef::Boolean(true));
     }
     row.finish().unwrap()

@@ -23,7 +23,8 @@ pub(crate) fn transaction(writer: usize, number: i64) -> Batch {
         let mut row = Row::build(&partition, row_key);
         row.put("Number", ValueRef::Int64(number));
         row.put("Filler", ValueRef::String(&filler));
-        // Most transactions bring a layout of their own, which a crash must not part from its rows.
+        // Many transactions bring a layout of their own, which a crash must not part from its rows.
+        row.put("EntityType", ValueRef::String(&format!("Type{}", number % 500 / 20)));
         row.put(&format!("Of{}", number % 500), ValueRef::Boolean(true));
         row.finish().unwrap()
     };

@@ -88,7 +88,8 @@ fn put_bytes(bytes: &mut Vec<u8>, key: &[u8]) {
 }
 
 fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    if bytes.is_ascii() {
+    // Nearly all keys are ASCII, which is quicker to check.
+    if bytes.is_ascii() || !bytes.iter().any(|byte| matches!(byte, 0xee | 0xef | 0xfe | 0xff)) {
         return from_utf8(bytes).ok().map(Cow::Borrowed);
     }
     let utf8 = bytes.iter().map(|byte| match byte {
@@ -151,6 +152,16 @@ mod tests {
                 prop_assert_eq!(encode_sort_key(&partition, &row), bytes);
             }
         }
+    }
+
+    #[test]
+    fn keys_without_the_changed_characters_are_borrowed() {
+        let is_borrowed = |key| {
+            let address = encode_sort_key(key, "");
+            matches!(keys_of_sort_key(&address), Some((Cow::Borrowed(borrowed), _)) if borrowed == key)
+        };
+        assert!(["Sales", "gr\u{fc}n", "\u{1f600}"].into_iter().all(is_borrowed));
+        assert!(!is_borrowed("\u{ffee}"));
     }
 
     #[test]
