@@ -213,7 +213,11 @@ fn a_torn_commit_happened_or_did_not() {
     original(&runtime, &path);
     let store = Embedded::open(&path).unwrap();
     let all = rounds(40, 800);
-    for round in 0..all {
+    // Those that are too slow on a busy machine are made again.
+    for round in 0..10 * all {
+        if opened == all {
+            break;
+        }
         let insert = |number: usize| {
             let insert = Operation::insert(row(0, number));
             let batch = Batch::single(TABLES[0], insert).unwrap();
