@@ -16,8 +16,8 @@ use crate::{
 const MOST_LAYOUTS: usize = 4_096;
 /// The most bytes that a file's layouts take together.
 const MOST_BYTES: usize = 1024 * 1024;
-/// The most texts of `EntityType` that have layouts. A store where it is no type but data shares layouts among the rows
-/// of a table.
+/// The most texts of `EntityType` that have layouts. Where the property is not a type but data, rows share the layouts
+/// of their table.
 const MOST_ENTITY_TYPES: usize = 1_024;
 
 /// The layout for a row.
@@ -52,14 +52,15 @@ impl Dictionary {
             if let Some((layout, kind)) = RowLayout::decode(id, bytes) {
                 dictionary.add(Arc::new(layout), kind);
             }
-            dictionary.next = id.saturating_add(1);
+            // Also after the id of a damaged one.
+            dictionary.next = dictionary.next.max(id.saturating_add(1));
         }
         Ok(dictionary)
     }
 
-    /// Adds a layout. Its id is greater than all others.
+    /// Adds a layout, whose id is greater than all others.
     pub(crate) fn add(&mut self, layout: Arc<RowLayout>, kind: Kind<'_>) {
-        self.next = layout.id.saturating_add(1);
+        self.next = self.next.max(layout.id.saturating_add(1));
         self.bytes += layout.bytes.len();
         self.layouts.push(layout.clone());
         let (kinds, text) = match kind {
@@ -111,6 +112,8 @@ impl Dictionary {
         self.choose_of_kind(Kind::Table(table), row)
     }
 
+    /// Chooses the narrowest layout that has all properties of the row. One that is too wide is chosen only if the kind may
+    /// have no other.
     fn choose_of_kind<'d, 'k>(
         &'d self,
         kind: Kind<'k>,
@@ -118,33 +121,25 @@ impl Dictionary {
     ) -> Option<Choice<'d, 'k>> {
         let none = LayoutsOfKind::default();
         let known = self.of_kind(kind);
-        let fitting = |most| {
-            let (layout, positions) = known?.find(row, most)?;
-            Some(Choice::Known(layout, positions))
-        };
         let of_kind = known.unwrap_or(&none);
-        fitting(of_kind.most_columns(row))
-            .or_else(|| self.new_layout(kind, of_kind, row))
-            .or_else(|| fitting(usize::MAX))
+        let with_each = of_kind.layouts_with_each(row);
+        let narrowest = known.and_then(|known| known.narrowest(&with_each));
+        if narrowest.is_none_or(|layout| layout.columns.len() > of_kind.most_columns(row)) {
+            let plan = of_kind.plan(row, kind, &with_each);
+            if self.has_room(plan.bytes) && of_kind.has_room(plan.bytes) {
+                let layout = RowLayout::new(self.next, kind, plan.columns(row, kind)?)?;
+                return Some(Choice::New(layout, kind));
+            }
+        }
+        let layout = narrowest?;
+        Some(Choice::Known(layout, layout.positions_of(row)?))
     }
 
-    fn new_layout<'d, 'k>(
-        &self,
-        kind: Kind<'k>,
-        of_kind: &LayoutsOfKind,
-        row: &RowProperties<'k>,
-    ) -> Option<Choice<'d, 'k>> {
-        let has_room = |bytes| {
-            self.layouts.len() < MOST_LAYOUTS
-                && self.bytes + bytes <= MOST_BYTES
-                && self.next < u32::MAX
-                && of_kind.has_room(bytes)
-        };
-        if !has_room(of_kind.least_bytes(row)) {
-            return None;
-        }
-        let layout = RowLayout::new(self.next, kind, of_kind.new_columns(row, kind)?)?;
-        has_room(layout.bytes.len()).then_some(Choice::New(layout, kind))
+    /// Returns whether the file may have another layout of this many bytes.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.layouts.len() < MOST_LAYOUTS
+            && self.bytes + bytes <= MOST_BYTES
+            && self.next < u32::MAX
     }
 }
 
@@ -159,7 +154,7 @@ pub(crate) fn store_layouts(
     }
     let mut table = transaction.open_table(LAYOUTS)?;
     for layout in layouts {
-        // Rows of the layout that had the id would be damaged for ever.
+        // Rows of the layout that had the id would be damaged forever.
         if table.insert(layout.id, &*layout.bytes)?.is_some() {
             return Err(redb::Error::Corrupted("the id of a layout is given twice".to_owned()));
         }

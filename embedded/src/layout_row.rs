@@ -13,7 +13,7 @@ use entable_core::{
 
 use crate::{
     column_set::ColumnSet,
-    row_layout::{RowLayout, Slot},
+    row_layout::{RowLayout, ValuePlace},
 };
 
 /// The bytes of the end of a text or of bytes.
@@ -44,10 +44,10 @@ struct Values<'v> {
 impl<'v> Values<'v> {
     /// Takes the bytes of the next value. Those of a constant come from the layout.
     #[inline]
-    fn take(&mut self, slot: &'v Slot) -> Option<&'v [u8]> {
-        match slot {
-            Slot::Fixed(width) => take_bytes(&mut self.fixed, *width),
-            Slot::Variable => {
+    fn take(&mut self, place: &'v ValuePlace) -> Option<&'v [u8]> {
+        match place {
+            ValuePlace::Fixed(width) => take_bytes(&mut self.fixed, *width),
+            ValuePlace::Variable => {
                 let (end, after) = self.ends.split_first_chunk()?;
                 self.ends = after;
                 let end = usize::try_from(u32::from_le_bytes(*end)).ok()?;
@@ -55,7 +55,7 @@ impl<'v> Values<'v> {
                 self.at = end;
                 Some(value)
             }
-            Slot::Constant(text) => Some(text.as_bytes()),
+            ValuePlace::Constant(text) => Some(text.as_bytes()),
         }
     }
 }
@@ -67,8 +67,8 @@ fn take_bytes<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
 }
 
 impl<'v> LayoutRow<'v> {
-    /// Reads the row at an address from the bytes behind the id of its layout. Returns `None` if they do not fit the
-    /// layout, or if the bytes of the address are none.
+    /// Reads the row at an address from the bytes after the id of its layout. Returns `None` if they do not fit the
+    /// layout, or if the address cannot be decoded.
     pub(crate) fn parse(
         layout: &'v RowLayout,
         address: &'v [u8],
@@ -119,7 +119,7 @@ impl<'v> LayoutRow<'v> {
         let mut values = self.values;
         for position in self.present.iter() {
             let column = self.layout.columns.get(position)?;
-            let value = values.take(&column.slot)?;
+            let value = values.take(&column.place)?;
             if wanted.contains(position) {
                 row.put(&column.head, value);
             }
@@ -138,7 +138,7 @@ impl<'v> LayoutRow<'v> {
         let mut by_position: Vec<&[u8]> = vec![&[]; self.layout.columns.len()];
         for position in self.present.iter() {
             let column = self.layout.columns.get(position)?;
-            *by_position.get_mut(position)? = values.take(&column.slot)?;
+            *by_position.get_mut(position)? = values.take(&column.place)?;
         }
         let mut left = self.present;
         for position in order.iter().copied().map(usize::from) {
@@ -160,7 +160,7 @@ impl<'v> LayoutRow<'v> {
         let (mut bytes, mut values) = (0, self.values);
         for position in self.present.iter() {
             let column = self.layout.columns.get(position)?;
-            let value = values.take(&column.slot)?;
+            let value = values.take(&column.place)?;
             if wanted.contains(position) {
                 bytes += column.head.bytes_with_value(value.len());
             }
@@ -172,9 +172,9 @@ impl<'v> LayoutRow<'v> {
     fn value_at(&self, position: usize) -> Option<&'v [u8]> {
         let mut values = self.values;
         for before in self.present.iter().take_while(|before| *before < position) {
-            values.take(&self.layout.columns.get(before)?.slot)?;
+            values.take(&self.layout.columns.get(before)?.place)?;
         }
-        values.take(&self.layout.columns.get(position)?.slot)
+        values.take(&self.layout.columns.get(position)?.place)
     }
 
     /// Returns whether the row matches a filter. Reads only the values that the filter compares.
@@ -213,10 +213,10 @@ fn is_written(timestamp: &Ticks) -> bool {
 fn count_values(layout: &RowLayout, present: ColumnSet) -> (usize, usize) {
     let (mut fixed, mut variable) = (0, 0);
     for column in present.iter().filter_map(|position| layout.columns.get(position)) {
-        match &column.slot {
-            Slot::Fixed(width) => fixed += width,
-            Slot::Variable => variable += 1,
-            Slot::Constant(_) => {}
+        match &column.place {
+            ValuePlace::Fixed(width) => fixed += width,
+            ValuePlace::Variable => variable += 1,
+            ValuePlace::Constant(_) => {}
         }
     }
     (fixed, variable)

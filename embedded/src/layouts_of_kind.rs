@@ -1,6 +1,8 @@
 //! The layouts that the rows of one kind share, and which of them a row gets.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
+
+use entable_core::edm::EdmType;
 
 use crate::{
     column_set::MOST_COLUMNS,
@@ -8,31 +10,65 @@ use crate::{
     row_properties::RowProperties,
 };
 
-/// The most layouts of a kind. A type has some: one for each group of properties that its first rows lacked.
+/// The most layouts of a kind: as many as a [`LayoutSet`] has bits.
 const MOST_LAYOUTS: usize = 64;
 /// The most bytes that the layouts of a kind take together.
 const MOST_BYTES: usize = 64 * 1024;
-/// How many layouts a kind has before its rows share those of all its properties.
+/// How many layouts a kind has before a new one gets the columns of all.
 const TIGHT_LAYOUTS: usize = 8;
 
-/// The layouts of one kind, from the narrowest on.
+/// A set of layouts of a kind, one bit each, in the order of their ids.
+type LayoutSet = u64;
+
+/// The layouts of one kind, in the order of their ids.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LayoutsOfKind {
     layouts: Vec<Arc<RowLayout>>,
     bytes: usize,
+    /// The names of the columns, with their types and the layouts that have them.
+    by_name: HashMap<Box<[u8]>, Vec<(EdmType, LayoutSet)>>,
+    /// The columns of all layouts. If they are more than a layout can have, some are missing.
+    all_columns: Vec<Column>,
+}
+
+/// A layout that may be made.
+pub(crate) struct LayoutPlan<'l> {
+    /// The columns of other layouts that it gets beside those of its row.
+    shared: &'l [Column],
+    /// Its number of bytes.
+    pub(crate) bytes: usize,
+}
+
+impl LayoutPlan<'_> {
+    /// Returns the columns, each of the row's after the one that it follows in the row. `None` if the row has a name that
+    /// is not UTF-8.
+    pub(crate) fn columns(&self, row: &RowProperties<'_>, kind: Kind<'_>) -> Option<Vec<Column>> {
+        let own = row.list.iter().map(|property| Column::of_property(property, kind));
+        let mut columns = self.shared.to_vec();
+        insert_columns(&mut columns, &own.collect::<Option<Vec<_>>>()?);
+        Some(columns)
+    }
 }
 
 impl LayoutsOfKind {
+    /// Adds a layout. A damaged file may have more than the most: those are only read.
     pub(crate) fn add(&mut self, layout: Arc<RowLayout>) {
+        if self.layouts.len() == MOST_LAYOUTS {
+            return;
+        }
+        let bit: LayoutSet = 1 << self.layouts.len();
+        for column in &layout.columns {
+            let types = self.by_name.entry(column.name().into()).or_default();
+            match types.iter_mut().find(|(edm, _)| *edm == column.head.edm()) {
+                Some((_, layouts)) => *layouts |= bit,
+                None => types.push((column.head.edm(), bit)),
+            }
+        }
+        if self.all_columns.len() <= MOST_COLUMNS {
+            insert_columns(&mut self.all_columns, &layout.columns);
+        }
         self.bytes += layout.bytes.len();
-        let width = layout.columns.len();
-        let place = self.layouts.partition_point(|known| known.columns.len() <= width);
-        self.layouts.insert(place, layout);
-    }
-
-    /// Returns whether the kind has so few layouts that each is for rows much alike.
-    const fn is_tight(&self) -> bool {
-        self.layouts.len() < TIGHT_LAYOUTS
+        self.layouts.push(layout);
     }
 
     /// Returns whether the kind may have another layout of this many bytes.
@@ -40,87 +76,85 @@ impl LayoutsOfKind {
         self.layouts.len() < MOST_LAYOUTS && self.bytes + bytes <= MOST_BYTES
     }
 
-    /// Returns the most columns of a layout for a row. Each takes a bit of the row, so a row is not stored by one with
-    /// far more than it has, except if its kind has such layouts in any case.
+    /// Returns whether the kind has so few layouts that each is for rows that are much alike.
+    const fn is_tight(&self) -> bool {
+        self.layouts.len() < TIGHT_LAYOUTS
+    }
+
+    /// Returns the most columns of a layout that is right for a row. Each column takes a bit of the row.
     pub(crate) fn most_columns(&self, row: &RowProperties<'_>) -> usize {
         if self.is_tight() { MOST_COLUMNS.min(2 * row.list.len() + 16) } else { MOST_COLUMNS }
     }
 
-    /// Returns the narrowest layout that has all properties of a row, with their positions. `None` if it has more than
-    /// `most` columns, or if there is none.
-    pub(crate) fn find(
-        &self,
-        row: &RowProperties<'_>,
-        most: usize,
-    ) -> Option<(&Arc<RowLayout>, Vec<usize>)> {
-        let mut layouts = self.layouts.iter().take_while(|layout| layout.columns.len() <= most);
-        layouts.find_map(|layout| Some((layout, layout.positions_of(row)?)))
+    /// Returns, for each property of a row, the layouts that have it.
+    pub(crate) fn layouts_with_each(&self, row: &RowProperties<'_>) -> Vec<LayoutSet> {
+        let layouts_with = |(name, edm): (&[u8], EdmType)| {
+            let mut types = self.by_name.get(name).into_iter().flatten();
+            types.find(|(of_type, _)| *of_type == edm).map_or(0, |(_, layouts)| *layouts)
+        };
+        row.list.iter().map(|property| layouts_with((property.name, property.edm))).collect()
     }
 
-    /// Returns a number of bytes that a new layout for a row takes at least. A row whose kind is full costs no more than
-    /// this.
-    pub(crate) fn least_bytes(&self, row: &RowProperties<'_>) -> usize {
-        let widest = self.layouts.last().filter(|_| !self.is_tight());
-        row.name_bytes().max(widest.map_or(0, |layout| layout.bytes.len()))
+    /// Returns the narrowest layout that has all properties of a row.
+    pub(crate) fn narrowest(&self, with_each: &[LayoutSet]) -> Option<&Arc<RowLayout>> {
+        let with_all = with_each.iter().fold(LayoutSet::MAX, |all, with| all & with);
+        let fitting = self.layouts.iter().enumerate().filter(|(bit, _)| with_all >> bit & 1 == 1);
+        fitting.map(|(_, layout)| layout).min_by_key(|layout| layout.columns.len())
     }
 
-    /// Returns the columns of a new layout for a row: its own and those that it will share.
-    pub(crate) fn new_columns(
+    /// Plans a layout for a row of the kind that has none.
+    pub(crate) fn plan(
         &self,
         row: &RowProperties<'_>,
         kind: Kind<'_>,
-    ) -> Option<Vec<Column>> {
-        let shared = if self.is_tight() {
-            self.nearest(row, kind).map_or_else(Vec::new, |layout| layout.columns.to_vec())
+        with_each: &[LayoutSet],
+    ) -> LayoutPlan<'_> {
+        let extended = if self.is_tight() {
+            self.nearest(row, kind, with_each)
         } else {
-            self.all_columns()
+            Some((LayoutSet::MAX, &*self.all_columns))
         };
-        let together = with_columns_of(shared, row, kind)?;
-        if together.len() <= MOST_COLUMNS {
-            return Some(together);
-        }
-        with_columns_of(Vec::new(), row, kind)
+        let width = |(set, columns): &(LayoutSet, &[Column])| {
+            columns.len() + with_each.iter().filter(|with| **with & set == 0).count()
+        };
+        let extended = extended.filter(|extended| width(extended) <= MOST_COLUMNS);
+        let (set, shared) = extended.unwrap_or_default();
+        let own = row.list.iter().zip(with_each).filter(|(_, with)| **with & set == 0);
+        let names = shared.iter().map(|column| column.name().len());
+        let names = names.chain(own.map(|(property, _)| property.name.len()));
+        LayoutPlan { shared, bytes: RowLayout::bytes_of(kind, names) }
     }
 
-    /// Returns the layout that has most of a row's properties, if one for both is not too wide.
-    fn nearest(&self, row: &RowProperties<'_>, kind: Kind<'_>) -> Option<&Arc<RowLayout>> {
-        let with_common = self.layouts.iter().map(|layout| (layout.count_common(row), layout));
-        let near = with_common.filter(|(common, layout)| {
-            let (width, count) = (layout.columns.len(), row.list.len());
-            // Rows of a table that have little in common are of different types, though none of them names its own.
-            let is_of_its_type =
-                matches!(kind, Kind::EntityType(_)) || 2 * common >= width.max(count);
-            is_of_its_type && width + count - common <= self.most_columns(row)
+    /// Returns the columns of the layout that has most of a row's properties, if one for both is right for the row.
+    fn nearest(
+        &self,
+        row: &RowProperties<'_>,
+        kind: Kind<'_>,
+        with_each: &[LayoutSet],
+    ) -> Option<(LayoutSet, &[Column])> {
+        let with_common = self.layouts.iter().enumerate().map(|(bit, layout)| {
+            let set: LayoutSet = 1 << bit;
+            (with_each.iter().filter(|with| **with & set != 0).count(), set, &*layout.columns)
         });
-        near.max_by_key(|(common, _)| *common).map(|(_, layout)| layout)
-    }
-
-    /// Returns the columns of all layouts of the kind.
-    fn all_columns(&self) -> Vec<Column> {
-        let mut seen = HashSet::new();
-        // The widest one first, which has most of them: their order stays.
-        let columns = self.layouts.iter().rev().flat_map(|layout| &layout.columns);
-        columns
-            .filter(|column| seen.insert((column.name(), column.head.edm() as u8)))
-            .cloned()
-            .collect()
+        let near = with_common.filter(|(common, _, columns)| {
+            // Rows of a table that have little in common are of different types, without an EntityType that says so.
+            let is_of_its_type = matches!(kind, Kind::EntityType(_))
+                || 2 * common >= columns.len().max(row.list.len());
+            is_of_its_type && columns.len() + row.list.len() - common <= self.most_columns(row)
+        });
+        near.max_by_key(|(common, ..)| *common).map(|(_, set, columns)| (set, columns))
     }
 }
 
-/// Adds the columns of a row of the kind to others. A new one gets its place behind the one that it follows in the row.
-fn with_columns_of(
-    mut columns: Vec<Column>,
-    row: &RowProperties<'_>,
-    kind: Kind<'_>,
-) -> Option<Vec<Column>> {
+/// Inserts columns into others, each after the one that it follows.
+fn insert_columns(columns: &mut Vec<Column>, others: &[Column]) {
     let mut next = 0;
-    for property in &row.list {
-        let known = columns.iter().position(|column| column.is_of_property(property));
+    for other in others {
+        let known = columns.iter().position(|column| column.is_same(other));
         let position = known.unwrap_or(next);
         if known.is_none() {
-            columns.insert(position, Column::of_property(property, kind)?);
+            columns.insert(position, other.clone());
         }
         next = position + 1;
     }
-    Some(columns)
 }

@@ -7,7 +7,7 @@ use entable_core::{edm::Ticks, row::Row};
 use crate::{
     column_set::ColumnSet,
     dictionary::{Choice, Dictionary},
-    row_layout::{RowLayout, Slot},
+    row_layout::{RowLayout, ValuePlace},
     row_properties::RowProperties,
     stored_row::{BY_LAYOUT, IN_OWN_ORDER, TableSeed, put_id},
 };
@@ -35,8 +35,8 @@ impl<'e> RowEncoder<'e> {
         self.value.clear();
         let layout = self.put_by_layout(row);
         if layout.is_none() {
-            // Either the file has as many layouts as it may have, or the row cannot have one: it then reads as
-            // damaged, as a row that gives a property twice does.
+            // Either the file, or the kind of the row, has as many layouts as it may have. Or the row cannot have one: it
+            // then reads as damaged, as a row that gives a property twice does.
             self.value.extend_from_slice(row.as_bytes());
         }
         let checksum = self.table.checksum(layout.as_deref(), address, &self.value);
@@ -89,14 +89,14 @@ fn put_row(
 
 /// Writes values in the order of the layout: those of fixed length, then where the others end, then the others.
 fn put_values(layout: &RowLayout, values: &[(usize, &[u8])], out: &mut Vec<u8>) {
-    let slot_of = |position: usize| layout.columns.get(position).map(|column| &column.slot);
+    let place_of = |position: usize| layout.columns.get(position).map(|column| &column.place);
     for (position, value) in values {
-        if let Some(Slot::Fixed(_)) = slot_of(*position) {
+        if let Some(ValuePlace::Fixed(_)) = place_of(*position) {
             out.extend_from_slice(value);
         }
     }
     let is_variable =
-        |(position, _): &&(usize, &[u8])| matches!(slot_of(*position), Some(Slot::Variable));
+        |(position, _): &&(usize, &[u8])| matches!(place_of(*position), Some(ValuePlace::Variable));
     let mut end = 0;
     for (_, value) in values.iter().filter(is_variable) {
         end += value.len();

@@ -6,7 +6,7 @@ use entable_core::{edm::EdmType, row::PropertyHead};
 
 use crate::{
     column_set::{ColumnSet, MOST_COLUMNS},
-    row_properties::{Property, RowProperties},
+    row_properties::{ENTITY_TYPE, Property, RowProperties},
 };
 
 /// The version of the format of a layout.
@@ -32,9 +32,11 @@ impl<'k> Kind<'k> {
     }
 
     fn from_tag(tag: u8, text: &'k str) -> Option<Self> {
-        [Self::EntityType(text), Self::Table(text)]
-            .into_iter()
-            .find(|kind| kind.tag_and_text().0 == tag)
+        match tag {
+            1 => Some(Self::EntityType(text)),
+            2 => Some(Self::Table(text)),
+            _ => None,
+        }
     }
 
     /// Returns the text that the layouts have for their rows.
@@ -48,12 +50,12 @@ impl<'k> Kind<'k> {
 
 /// Where a row has the value of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum ValuePlace {
     /// Among the values of fixed length, in this number of bytes.
     Fixed(usize),
     /// Among the texts and bytes, with its end.
     Variable,
-    /// In no row: the layout has the text.
+    /// In the layout, which holds the text for all its rows.
     Constant(Box<str>),
 }
 
@@ -61,7 +63,7 @@ pub(crate) enum Slot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) head: PropertyHead,
-    pub(crate) slot: Slot,
+    pub(crate) place: ValuePlace,
 }
 
 impl Column {
@@ -72,24 +74,29 @@ impl Column {
     }
 
     fn new(name: &str, edm: EdmType, constant: Option<&str>) -> Option<Self> {
-        let slot = match (constant, edm.fixed_width()) {
-            (Some(text), _) => Slot::Constant(text.into()),
-            (None, Some(width)) => Slot::Fixed(width),
-            (None, None) => Slot::Variable,
+        let place = match (constant, edm.fixed_width()) {
+            (Some(text), _) => ValuePlace::Constant(text.into()),
+            (None, Some(width)) => ValuePlace::Fixed(width),
+            (None, None) => ValuePlace::Variable,
         };
-        Some(Self { head: PropertyHead::new(name, edm)?, slot })
+        Some(Self { head: PropertyHead::new(name, edm)?, place })
     }
 
     pub(crate) fn name(&self) -> &[u8] {
         self.head.name()
     }
 
-    pub(crate) fn is_of_property(&self, property: &Property<'_>) -> bool {
+    /// Returns whether two columns have the values of the same property.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.head == other.head
+    }
+
+    fn is_of_property(&self, property: &Property<'_>) -> bool {
         self.head.edm() == property.edm && self.name() == property.name
     }
 
     const fn is_constant(&self) -> bool {
-        matches!(self.slot, Slot::Constant(_))
+        matches!(self.place, ValuePlace::Constant(_))
     }
 
     fn put_bytes(&self, out: &mut Vec<u8>) {
@@ -102,7 +109,8 @@ impl Column {
         *rest = after;
         let name = take_text(rest)?;
         if *tag == CONSTANT {
-            return Self::new(name, EdmType::String, Some(kind.constant()?));
+            let constant = kind.constant().filter(|_| name.as_bytes() == ENTITY_TYPE)?;
+            return Self::new(name, EdmType::String, Some(constant));
         }
         Self::new(name, EdmType::from_tag(*tag)?, None)
     }
@@ -162,11 +170,11 @@ impl RowLayout {
             described_bytes: 0,
             columns: columns.into(),
         };
-        for Column { head, slot } in &layout.columns {
-            let own = match slot {
-                Slot::Fixed(width) => (*width, 0, 0),
-                Slot::Variable => (0, 1, 0),
-                Slot::Constant(text) => (0, 0, text.len()),
+        for Column { head, place } in &layout.columns {
+            let own = match place {
+                ValuePlace::Fixed(width) => (*width, 0, 0),
+                ValuePlace::Variable => (0, 1, 0),
+                ValuePlace::Constant(text) => (0, 0, text.len()),
             };
             let (fixed_bytes, variable_count, constant_bytes) = own;
             layout.fixed_bytes += fixed_bytes;
@@ -192,10 +200,19 @@ impl RowLayout {
         let kind = Kind::from_tag(*tag, take_text(&mut rest)?)?;
         let (count, mut rest) = rest.split_first_chunk()?;
         let count = usize::from(u16::from_le_bytes(*count));
-        // Not allocated from the number in the file: a layout of too many columns is refused when they are read.
+        if count > MOST_COLUMNS {
+            return None;
+        }
         let columns = (0..count).map(|_| Column::decode(kind, &mut rest));
         let layout = Self::new(id, kind, columns.collect::<Option<Vec<_>>>()?)?;
         rest.is_empty().then_some((layout, kind))
+    }
+
+    /// Returns the number of bytes of a layout whose columns have names of these lengths.
+    pub(crate) fn bytes_of(kind: Kind<'_>, names: impl Iterator<Item = usize>) -> usize {
+        let (_, text) = kind.tag_and_text();
+        let columns = names.map(|name| 1 + 2 + name).sum::<usize>();
+        1 + 1 + (2 + text.len()) + 2 + columns + size_of::<u32>()
     }
 
     /// Returns whether a row can have exactly these columns.
@@ -233,18 +250,6 @@ impl RowLayout {
         }
         let is_once_each = present.len() == positions.len() && self.allows(present);
         is_once_each.then_some(positions)
-    }
-
-    /// Returns how many of a row's properties the layout has.
-    pub(crate) fn count_common(&self, row: &RowProperties<'_>) -> usize {
-        let (mut next, mut common) = (0, 0);
-        for property in &row.list {
-            if let Some(position) = self.find(property, next) {
-                next = position + 1;
-                common += 1;
-            }
-        }
-        common
     }
 }
 

@@ -5,7 +5,7 @@ use std::str::from_utf8;
 use entable_core::{edm::EdmType, row::Row};
 
 /// The property whose text is mostly that of all rows of a type.
-const ENTITY_TYPE: &[u8] = b"EntityType";
+pub(crate) const ENTITY_TYPE: &[u8] = b"EntityType";
 /// The longest `EntityType` that a layout has for its rows.
 const LONGEST_ENTITY_TYPE: usize = 255;
 
@@ -45,10 +45,5 @@ impl<'r> RowProperties<'r> {
             list.push(property);
         }
         Some(Self { list, entity_type })
-    }
-
-    /// Returns the bytes that the names and types take in a layout.
-    pub(crate) fn name_bytes(&self) -> usize {
-        self.list.iter().map(|property| 3 + property.name.len()).sum()
     }
 }

@@ -39,10 +39,8 @@ impl TableSeed {
         address: &[u8],
         row: &[u8],
     ) -> [u8; CHECKSUM_BYTES] {
-        let layout = layout.map_or(0, |layout| layout.checksum);
-        // Not by exclusive or, in which changes of the table and of the layout could cancel each other.
-        let seed = self.0.wrapping_mul(0x9e37_79b1).wrapping_add(layout);
-        let mut hasher = crc32fast::Hasher::new_with_initial(seed);
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.0);
+        hasher.update(&layout.map_or(0, |layout| layout.checksum).to_le_bytes());
         // With its length, so that no end of an address counts as the beginning of a row. An address has at most 4 KiB.
         hasher.update(&u32::try_from(address.len()).unwrap_or(u32::MAX).to_le_bytes());
         hasher.update(address);

@@ -61,7 +61,7 @@ async fn ids_of_layouts_are_not_given_twice() {
         delete(&store, table).await;
         store.compact().await.unwrap();
     }
-    // No row is left, and each layout is: a row of an older snapshot or backup would read by another one.
+    // No row is left, and each layout is: a row on a page that a damaged file still has would read by another one.
     let layouts = layouts(&path);
     assert_eq!(layouts.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [0, 1, 2]);
 }
@@ -91,7 +91,7 @@ async fn a_damaged_or_missing_layout_damages_its_rows_alone() {
         let error = store.verify_copy().await.unwrap_err();
         assert!(error.is_corrupt() && error.keys() == Some(("p", "damaged")), "{error:?}");
         assert!(error.to_string().contains("layout 1 "), "{error}");
-        // What is written meanwhile does not get the id of the damaged layout.
+        // What is written meanwhile does not overwrite the damaged layout. The id of a missing one is given to an equal one.
         insert(&store, "Staff", row_of_kind(&format!("later {number}"), "B")).await.unwrap();
         drop(store);
         replace_layout(&path, second.0, Some(&second.1));

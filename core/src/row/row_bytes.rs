@@ -1,7 +1,7 @@
 //! Reads a row from borrowed bytes.
 //!
-//! A row has the same bytes in memory and in the embedded store's file, and derived code reads and
-//! writes them directly. `docs/embedded-format.md` specifies the layout:
+//! These are the bytes of a row in memory, which derived code reads and writes directly, and of a self-described row in the
+//! file of the embedded store, as `docs/embedded-format.md` specifies them:
 //!
 //! ```text
 //! 0   u8    format, 1

@@ -324,6 +324,187 @@ fn a_row_without_a_layout_leaves_the_dictionary_shared() {
     assert!(Arc::ptr_eq(&full, &file.layouts), "the dictionary was copied");
 }
 
+/// Returns a row of the type that has these properties.
+fn typed(entity_type: &str, names: &[&str]) -> Row {
+    let mut properties = vec![("EntityType", ValueRef::String(entity_type))];
+    properties.extend(names.iter().map(|name| (*name, ValueRef::Int32(1))));
+    row("r", &properties)
+}
+
+/// Returns the number of columns of the newest layout.
+fn newest_width(file: &File) -> usize {
+    file.layouts.added_after(file.layout_count() - 1).first().unwrap().columns.len()
+}
+
+#[test]
+fn rows_of_a_type_share_a_layout_also_with_nothing_else_in_common() {
+    let mut file = File::default();
+    for (names, count) in [(&["A"][..], 1), (&["B"], 2), (&["A", "B"], 2)] {
+        file.store(&typed("T", names));
+        assert_eq!(file.layout_count(), count, "{names:?}");
+    }
+    assert_eq!(newest_width(&file), 3);
+}
+
+/// Rows without `EntityType` extend a layout only if at least half of the wider one is common, and the nearest one.
+#[test]
+fn rows_of_a_table_extend_the_nearest_layout() {
+    let value = ValueRef::Int32(1);
+    let of = |names: &str| {
+        let names: Vec<_> = names.split("").filter(|name| !name.is_empty()).collect();
+        row("r", &names.iter().map(|name| (*name, value)).collect::<Vec<_>>())
+    };
+    for (rows, widths) in [
+        (&["ABCD", "ABXY"][..], &[4, 6][..]),
+        (&["ABCD", "AXYZ"], &[4, 4]),
+        (&["ABCD", "AX"], &[4, 2]),
+        (&["ABCDEFGH", "ABC"], &[8]),
+        (&["ABC", "DEF", "ABX", "DEY"], &[3, 3, 4, 4]),
+    ] {
+        let mut file = File::default();
+        rows.iter().for_each(|names| drop(file.store(&of(names))));
+        let all = file.layouts.added_after(0).iter().map(|layout| layout.columns.len());
+        assert_eq!(all.collect::<Vec<_>>(), widths, "{rows:?}");
+    }
+}
+
+/// A row of two properties is stored by a layout of 20 columns, and not by one of 21.
+#[test]
+fn a_layout_is_right_for_rows_with_a_part_of_its_columns() {
+    let names: Vec<_> = (0..20).map(|n| format!("N{n:02}")).collect();
+    let names: Vec<_> = names.iter().map(|name| &**name).collect();
+    for (width, count) in [(20, 1), (21, 2)] {
+        let mut file = File::default();
+        file.store(&typed("T", &names[..width - 1]));
+        file.store(&typed("T", &["N07"]));
+        assert_eq!(file.layout_count(), count, "{width}");
+    }
+    // If there can be no other layout, it is stored by that.
+    let mut file = File::default();
+    file.store(&typed("T", &names));
+    let texts: Vec<_> = (0..1_023).map(|n| format!("T{n}")).collect();
+    for text in &texts {
+        for names in [&["A"][..], &["B"], &["C"], &["D"]] {
+            file.store(&typed(text, names));
+        }
+    }
+    assert_eq!(file.layout_count(), 1 + 1_023 * 4, "each of 1,023 texts has layouts");
+    for name in ["A", "B", "C"] {
+        file.store_in("Other", &row("r", &[(name, ValueRef::Int32(1))]));
+    }
+    assert_eq!(file.layout_count(), 4_096);
+    assert_eq!(file.store(&typed("T", &["N07"]))[0], 2);
+}
+
+/// The eighth layout of a kind is for its own rows, the ninth has the columns of all, as long as they are not too many.
+#[test]
+fn many_layouts_of_a_kind_share_their_columns() {
+    for (own, ninth) in [(2, 18), (28, 252), (29, 29)] {
+        let mut file = File::default();
+        for n in 0..9 {
+            let names: Vec<_> = (0..own).map(|at| format!("N{n}x{at:02}")).collect();
+            let names = names.iter().map(|name| (&**name, ValueRef::Int32(1)));
+            let value = file.store(&row("r", &names.collect::<Vec<_>>()));
+            assert_eq!(value[0], 2);
+            assert_eq!(newest_width(&file), if n == 8 { ninth } else { own });
+        }
+    }
+}
+
+#[test]
+fn a_new_column_follows_the_one_before_it_in_the_row() {
+    let mut file = File::default();
+    file.store(&typed("T", &["A", "D"]));
+    for names in [["A", "B", "D"], ["A", "C", "D"]] {
+        assert_eq!(file.store(&typed("T", &names))[0], 2, "the row has an order of its own");
+    }
+    assert_eq!(file.layout_count(), 3);
+}
+
+/// Its layouts are those of the type in all tables, and its table has others.
+#[test]
+fn a_type_that_is_full_leaves_its_table_alone() {
+    let mut file = File::default();
+    for n in 0..300 {
+        file.store(&typed("Wild", &[&format!("Invented{n}")]));
+    }
+    assert_eq!(file.layout_count(), 64);
+    assert_eq!(file.store(&typed("Wild", &["New"]))[0], 1);
+    assert_eq!(file.store(&row("r", &[("New", ValueRef::Int32(7))]))[0], 2);
+    assert_eq!(file.layout_count(), 65);
+}
+
+#[test]
+fn a_long_entity_type_is_a_value() {
+    let mut file = File::default();
+    for (length, kind) in [(255, 1), (256, 2), (30_000, 2)] {
+        let row = typed(&"x".repeat(length), &[&format!("A{length}")]);
+        let value = file.store(&row);
+        assert_eq!(file.read(&row.sort_key(), &value), Some(row));
+        let layout = file.layouts.added_after(file.layout_count() - 1).first().unwrap();
+        assert_eq!(layout.bytes[1], kind, "{length}");
+    }
+}
+
+#[test]
+fn a_layout_has_at_most_255_columns() {
+    let decoded = |count: u16| {
+        let names = (0..count).map(|n| format!("{n:03}"));
+        let columns = names.map(|name| [&[2, 3, 0][..], name.as_bytes()].concat());
+        let body =
+            [&[1, 2, 1, 0, b'T'][..], &count.to_le_bytes(), &columns.collect::<Vec<_>>().concat()];
+        RowLayout::decode_body(0, &body.concat()).is_some()
+    };
+    assert!(decoded(255) && !decoded(256));
+}
+
+/// A plan of a layout is exact, so that nothing is built beyond the bounds.
+#[test]
+fn the_bytes_of_a_layout_are_known_before_it_is_made() {
+    let mut file = File::default();
+    for n in 0..40 {
+        let text = format!("Type{}", n % 2);
+        file.store(&typed(&text, &[&format!("Name{n}"), "A"]));
+        file.store(&row("r", &[(&format!("Other{n}"), ValueRef::Int32(7))]));
+    }
+    for layout in file.layouts.added_after(0) {
+        let (decoded, kind) = RowLayout::decode(layout.id, &layout.bytes).unwrap();
+        let names = decoded.columns.iter().map(|column| column.name().len());
+        assert_eq!(RowLayout::bytes_of(kind, names), layout.bytes.len());
+    }
+}
+
+#[test]
+fn a_row_with_a_byte_too_many_or_turned_ends_is_damaged() {
+    let layout = [&[1, 2, 1, 0, b'T', 2, 0][..], &[5, 1, 0, b'A'], &[5, 1, 0, b'B']].concat();
+    let (layout, _) = RowLayout::decode_body(0, &layout).unwrap();
+    let read = |first: u32, last: u32, texts: &[u8]| {
+        let ends = [first.to_le_bytes(), last.to_le_bytes()].concat();
+        let row = [&[2, 0][..], &7_i64.to_le_bytes(), &[3], &ends, texts].concat();
+        StoredRow::open_checked(Some(&layout), b"p\0r", &row)?.to_row().ok()
+    };
+    assert!(read(1, 2, b"xy").is_some());
+    assert!(read(1, 2, b"xyz").is_none() && read(1, 3, b"xy").is_none());
+    assert!(read(2, 1, b"x").is_none() && read(3, 2, b"xy").is_none());
+}
+
+/// What is selected depends on the layout of each row.
+#[test]
+fn a_selection_follows_the_layouts_of_the_rows() {
+    let mut file = File::default();
+    let rows = [typed("T", &["A", "B"]), typed("U", &["C", "B", "A"]), typed("T", &["B", "A"])];
+    let values: Vec<_> = rows.iter().map(|row| file.store(row)).collect();
+    let names = ["A".to_owned()];
+    let mut selection = Selection::of_names(Some(&names));
+    for at in [0, 1, 0, 2, 1] {
+        let (address, table) = (rows[at].sort_key(), TableSeed::of_table(TABLE));
+        let stored = StoredRow::open(table, &file.layouts, &address, &values[at]);
+        let selected = stored.and_then(|row| row.to_selected_row(&mut selection)).unwrap();
+        let expected = entable_core::backend::rules::select_properties(&rows[at], Some(&names));
+        assert_eq!(selected, expected.unwrap());
+    }
+}
+
 #[test]
 fn a_checksum_tells_an_address_from_a_row() {
     let seed = TableSeed::of_table(TABLE);
@@ -476,12 +657,15 @@ fn a_layout_has_each_column_once_and_the_text_of_its_kind_once() {
         let body = [&[1, kind, 1, 0, b'T'][..], &count, &columns.concat()].concat();
         RowLayout::decode_body(0, &body).is_some()
     };
-    let (number, text, constant) = (&[2, 1, 0, b'A'][..], &[5, 1, 0, b'A'], &[9, 1, 0, b'E']);
+    let named = |tag: u8| [&[tag, 10, 0][..], b"EntityType"].concat();
+    let (number, text) = (&[2, 1, 0, b'A'][..], &[5, 1, 0, b'A'][..]);
+    let (constant, other_type) = (&*named(9), &*named(5));
     assert!(decoded(2, &[number, text]) && decoded(1, &[number, constant]) && decoded(2, &[]));
     assert!(!decoded(2, &[number, number]), "a column is there twice");
     assert!(!decoded(2, &[number, constant]), "the kind has no text");
     assert!(!decoded(1, &[number]) && !decoded(1, &[constant, constant]));
     assert!(!decoded(0, &[number]) && !decoded(3, &[number]), "there is no such kind");
-    let other_type = &[5, 1, 0, b'E'];
     assert!(!decoded(1, &[constant, other_type]), "the text is a String too");
+    assert!(!decoded(1, &[&[9, 1, 0, b'A']]), "no other property has a text for all rows");
+    assert!(decoded(2, &[number, text]), "one name, two types");
 }
