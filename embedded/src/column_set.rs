@@ -1,7 +1,7 @@
 //! A set of columns of a layout, by position.
 
-/// The most columns that a layout can have: a position fits one byte.
-pub(crate) const MOST_COLUMNS: usize = 255;
+/// The maximum number of columns in a layout: a position fits one byte.
+pub(crate) const MAX_COLUMNS: usize = 255;
 
 /// A set of positions below 256, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,7 +37,7 @@ impl ColumnSet {
         self
     }
 
-    /// Returns the set without a position, or `None` if it does not contain it.
+    /// Returns the set without `position`, or `None` if `position` is not in it.
     pub(crate) fn without(mut self, position: usize) -> Option<Self> {
         let word = self.0.get_mut(position / 64)?;
         let bit = 1 << (position % 64);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_set_comes_back_from_its_bytes() {
-        for count in [0, 1, 7, 8, 9, 63, 64, 65, 200, MOST_COLUMNS] {
+        for count in [0, 1, 7, 8, 9, 63, 64, 65, 200, MAX_COLUMNS] {
             let set = (0..count).filter(|at| at % 3 == 1 || *at + 1 == count);
             let set = set.fold(ColumnSet::default(), ColumnSet::with);
             let mut bytes = Vec::new();

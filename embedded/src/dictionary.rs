@@ -1,4 +1,4 @@
-//! The layouts of a file: which one a stored row has, and which one a new row gets.
+//! The layouts of a file. Finds the layout of a stored row, and chooses one for a new row.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,17 +11,17 @@ use crate::{
     row_properties::RowProperties,
 };
 
-/// The most layouts of a file. Programs have some for each of their types. The bound is for programs, and clients of a
-/// server, that invent names of properties.
-const MOST_LAYOUTS: usize = 4_096;
-/// The most bytes that a file's layouts take together.
-const MOST_BYTES: usize = 1024 * 1024;
-/// The most texts of `EntityType` that have layouts. Where the property is not a type but data, rows share the layouts
+/// The maximum number of layouts in a file. A program needs a few for each of its types. The limit is for programs, and for
+/// clients of a server, that invent property names.
+const MAX_LAYOUTS: usize = 4_096;
+/// The maximum size of all layouts in a file, in bytes.
+const MAX_BYTES: usize = 1024 * 1024;
+/// The maximum number of texts of `EntityType` that have layouts. Where the property is not a type but data, rows share the layouts
 /// of their table.
-const MOST_ENTITY_TYPES: usize = 1_024;
+const MAX_ENTITY_TYPES: usize = 1_024;
 
-/// The layout for a row.
-pub(crate) enum Choice<'d, 'k> {
+/// The layout that a new row is stored with.
+pub(crate) enum LayoutChoice<'d, 'k> {
     /// One that the dictionary has, and the positions of the row's properties in it.
     Known(&'d Arc<RowLayout>, Vec<usize>),
     /// One to be added, which belongs to this kind.
@@ -99,10 +99,10 @@ impl Dictionary {
         &'d self,
         table: &'k str,
         row: &RowProperties<'k>,
-    ) -> Option<Choice<'d, 'k>> {
+    ) -> Option<LayoutChoice<'d, 'k>> {
         if let Some(kind) = row.entity_type.map(Kind::EntityType) {
             let is_known = self.of_kind(kind).is_some();
-            let may_be_new = self.of_entity_types.len() < MOST_ENTITY_TYPES;
+            let may_be_new = self.of_entity_types.len() < MAX_ENTITY_TYPES;
             let choice = (is_known || may_be_new).then(|| self.choose_of_kind(kind, row)).flatten();
             if is_known || choice.is_some() {
                 return choice;
@@ -118,28 +118,26 @@ impl Dictionary {
         &'d self,
         kind: Kind<'k>,
         row: &RowProperties<'k>,
-    ) -> Option<Choice<'d, 'k>> {
+    ) -> Option<LayoutChoice<'d, 'k>> {
         let none = LayoutsOfKind::default();
         let known = self.of_kind(kind);
         let of_kind = known.unwrap_or(&none);
-        let with_each = of_kind.layouts_with_each(row);
-        let narrowest = known.and_then(|known| known.narrowest(&with_each));
-        if narrowest.is_none_or(|layout| layout.columns.len() > of_kind.most_columns(row)) {
-            let plan = of_kind.plan(row, kind, &with_each);
+        let by_property = of_kind.layouts_by_property(row);
+        let narrowest = known.and_then(|known| known.narrowest(&by_property));
+        if narrowest.is_none_or(|layout| layout.columns.len() > of_kind.max_columns(row)) {
+            let plan = of_kind.plan(row, kind, &by_property);
             if self.has_room(plan.bytes) && of_kind.has_room(plan.bytes) {
                 let layout = RowLayout::new(self.next, kind, plan.columns(row, kind)?)?;
-                return Some(Choice::New(layout, kind));
+                return Some(LayoutChoice::New(layout, kind));
             }
         }
         let layout = narrowest?;
-        Some(Choice::Known(layout, layout.positions_of(row)?))
+        Some(LayoutChoice::Known(layout, layout.positions_of(row)?))
     }
 
     /// Returns whether the file may have another layout of this many bytes.
     fn has_room(&self, bytes: usize) -> bool {
-        self.layouts.len() < MOST_LAYOUTS
-            && self.bytes + bytes <= MOST_BYTES
-            && self.next < u32::MAX
+        self.layouts.len() < MAX_LAYOUTS && self.bytes + bytes <= MAX_BYTES && self.next < u32::MAX
     }
 }
 

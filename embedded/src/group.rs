@@ -1,5 +1,4 @@
-//! Applies several waiting batches in one transaction of the engine. Each batch is applied as a whole or
-//! not at all.
+//! Applies several waiting batches in one transaction of the engine, each as a whole or not at all.
 
 use std::{collections::HashMap, collections::hash_map::Entry, sync::Arc};
 
@@ -25,7 +24,7 @@ use crate::{
 pub(crate) enum ApplyError {
     /// The operation at this position is refused; nothing of the batch was written.
     Operation(usize, Error),
-    /// The stored row of the operation at this position is damaged; nothing of the batch was written.
+    /// The stored row of the operation at this position, with this address, is damaged; nothing of the batch was written.
     DamagedRow(usize, Vec<u8>, RowDamage),
     /// The engine failed; the whole transaction is lost.
     Engine(redb::Error),

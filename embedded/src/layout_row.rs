@@ -1,4 +1,4 @@
-//! Reads the values of a row that is stored by a layout.
+//! Reads a row that is stored by a layout.
 
 use std::borrow::Cow;
 
@@ -114,7 +114,7 @@ impl<'v> LayoutRow<'v> {
         row.finish().ok()
     }
 
-    /// Adds the wanted properties to a row in memory, in the order of the layout.
+    /// Adds the wanted properties to a row in memory, in the order of the layout. Returns `None` if the row is damaged.
     fn put_in_order(&self, row: &mut RowAssembler, wanted: ColumnSet) -> Option<()> {
         let mut values = self.values;
         for position in self.present.iter() {
@@ -151,7 +151,7 @@ impl<'v> LayoutRow<'v> {
         Some(())
     }
 
-    /// Returns the bytes that the properties take in a row in memory.
+    /// Returns the bytes that the wanted properties take in a row in memory, or `None` if the row is damaged.
     fn described_bytes(&self, wanted: ColumnSet) -> Option<usize> {
         if wanted == self.layout.all {
             let Values { fixed, variable, .. } = self.values;

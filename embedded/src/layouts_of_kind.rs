@@ -5,15 +5,15 @@ use std::{collections::HashMap, sync::Arc};
 use entable_core::edm::EdmType;
 
 use crate::{
-    column_set::MOST_COLUMNS,
+    column_set::MAX_COLUMNS,
     row_layout::{Column, Kind, RowLayout},
     row_properties::RowProperties,
 };
 
-/// The most layouts of a kind: as many as a [`LayoutSet`] has bits.
-const MOST_LAYOUTS: usize = 64;
-/// The most bytes that the layouts of a kind take together.
-const MOST_BYTES: usize = 64 * 1024;
+/// The maximum number of layouts of a kind: one for each bit of a [`LayoutSet`].
+const MAX_LAYOUTS: usize = 64;
+/// The maximum size of all layouts of a kind, in bytes.
+const MAX_BYTES: usize = 64 * 1024;
 /// How many layouts a kind has before a new one gets the columns of all.
 const TIGHT_LAYOUTS: usize = 8;
 
@@ -31,7 +31,7 @@ pub(crate) struct LayoutsOfKind {
     all_columns: Vec<Column>,
 }
 
-/// A layout that may be made.
+/// A layout that is not made yet.
 pub(crate) struct LayoutPlan<'l> {
     /// The columns of other layouts that it gets beside those of its row.
     shared: &'l [Column],
@@ -40,8 +40,8 @@ pub(crate) struct LayoutPlan<'l> {
 }
 
 impl LayoutPlan<'_> {
-    /// Returns the columns, each of the row's after the one that it follows in the row. `None` if the row has a name that
-    /// is not UTF-8.
+    /// Merges the row's properties into the shared columns, each after the one that precedes it in the row. Returns `None`
+    /// if a name is not UTF-8.
     pub(crate) fn columns(&self, row: &RowProperties<'_>, kind: Kind<'_>) -> Option<Vec<Column>> {
         let own = row.list.iter().map(|property| Column::of_property(property, kind));
         let mut columns = self.shared.to_vec();
@@ -51,9 +51,9 @@ impl LayoutPlan<'_> {
 }
 
 impl LayoutsOfKind {
-    /// Adds a layout. A damaged file may have more than the most: those are only read.
+    /// Adds a layout. A damaged file may have more than the maximum: no new row gets the others.
     pub(crate) fn add(&mut self, layout: Arc<RowLayout>) {
-        if self.layouts.len() == MOST_LAYOUTS {
+        if self.layouts.len() == MAX_LAYOUTS {
             return;
         }
         let bit: LayoutSet = 1 << self.layouts.len();
@@ -64,7 +64,7 @@ impl LayoutsOfKind {
                 None => types.push((column.head.edm(), bit)),
             }
         }
-        if self.all_columns.len() <= MOST_COLUMNS {
+        if self.all_columns.len() <= MAX_COLUMNS {
             insert_columns(&mut self.all_columns, &layout.columns);
         }
         self.bytes += layout.bytes.len();
@@ -73,7 +73,7 @@ impl LayoutsOfKind {
 
     /// Returns whether the kind may have another layout of this many bytes.
     pub(crate) const fn has_room(&self, bytes: usize) -> bool {
-        self.layouts.len() < MOST_LAYOUTS && self.bytes + bytes <= MOST_BYTES
+        self.layouts.len() < MAX_LAYOUTS && self.bytes + bytes <= MAX_BYTES
     }
 
     /// Returns whether the kind has so few layouts that each is for rows that are much alike.
@@ -81,13 +81,13 @@ impl LayoutsOfKind {
         self.layouts.len() < TIGHT_LAYOUTS
     }
 
-    /// Returns the most columns of a layout that is right for a row. Each column takes a bit of the row.
-    pub(crate) fn most_columns(&self, row: &RowProperties<'_>) -> usize {
-        if self.is_tight() { MOST_COLUMNS.min(2 * row.list.len() + 16) } else { MOST_COLUMNS }
+    /// Returns the maximum number of columns of a layout that suits a row. Each column takes a bit of the row.
+    pub(crate) fn max_columns(&self, row: &RowProperties<'_>) -> usize {
+        if self.is_tight() { MAX_COLUMNS.min(2 * row.list.len() + 16) } else { MAX_COLUMNS }
     }
 
-    /// Returns, for each property of a row, the layouts that have it.
-    pub(crate) fn layouts_with_each(&self, row: &RowProperties<'_>) -> Vec<LayoutSet> {
+    /// Returns the layouts that have a property, for each property of a row.
+    pub(crate) fn layouts_by_property(&self, row: &RowProperties<'_>) -> Vec<LayoutSet> {
         let layouts_with = |(name, edm): (&[u8], EdmType)| {
             let mut types = self.by_name.get(name).into_iter().flatten();
             types.find(|(of_type, _)| *of_type == edm).map_or(0, |(_, layouts)| *layouts)
@@ -95,52 +95,53 @@ impl LayoutsOfKind {
         row.list.iter().map(|property| layouts_with((property.name, property.edm))).collect()
     }
 
-    /// Returns the narrowest layout that has all properties of a row.
-    pub(crate) fn narrowest(&self, with_each: &[LayoutSet]) -> Option<&Arc<RowLayout>> {
-        let with_all = with_each.iter().fold(LayoutSet::MAX, |all, with| all & with);
+    /// Returns the layout with the fewest columns among those that have all properties of a row.
+    pub(crate) fn narrowest(&self, by_property: &[LayoutSet]) -> Option<&Arc<RowLayout>> {
+        let with_all = by_property.iter().fold(LayoutSet::MAX, |all, with| all & with);
         let fitting = self.layouts.iter().enumerate().filter(|(bit, _)| with_all >> bit & 1 == 1);
         fitting.map(|(_, layout)| layout).min_by_key(|layout| layout.columns.len())
     }
 
-    /// Plans a layout for a row of the kind that has none.
+    /// Plans a new layout for a row of this kind that no existing layout suits.
     pub(crate) fn plan(
         &self,
         row: &RowProperties<'_>,
         kind: Kind<'_>,
-        with_each: &[LayoutSet],
+        by_property: &[LayoutSet],
     ) -> LayoutPlan<'_> {
         let extended = if self.is_tight() {
-            self.nearest(row, kind, with_each)
+            self.nearest(row, kind, by_property)
         } else {
             Some((LayoutSet::MAX, &*self.all_columns))
         };
         let width = |(set, columns): &(LayoutSet, &[Column])| {
-            columns.len() + with_each.iter().filter(|with| **with & set == 0).count()
+            columns.len() + by_property.iter().filter(|with| **with & set == 0).count()
         };
-        let extended = extended.filter(|extended| width(extended) <= MOST_COLUMNS);
+        let extended = extended.filter(|extended| width(extended) <= MAX_COLUMNS);
         let (set, shared) = extended.unwrap_or_default();
-        let own = row.list.iter().zip(with_each).filter(|(_, with)| **with & set == 0);
+        let own = row.list.iter().zip(by_property).filter(|(_, with)| **with & set == 0);
         let names = shared.iter().map(|column| column.name().len());
         let names = names.chain(own.map(|(property, _)| property.name.len()));
         LayoutPlan { shared, bytes: RowLayout::bytes_of(kind, names) }
     }
 
-    /// Returns the columns of the layout that has most of a row's properties, if one for both is right for the row.
+    /// Returns the columns of the layout that shares the most properties with a row, among those that still suit the row
+    /// with its other properties.
     fn nearest(
         &self,
         row: &RowProperties<'_>,
         kind: Kind<'_>,
-        with_each: &[LayoutSet],
+        by_property: &[LayoutSet],
     ) -> Option<(LayoutSet, &[Column])> {
         let with_common = self.layouts.iter().enumerate().map(|(bit, layout)| {
             let set: LayoutSet = 1 << bit;
-            (with_each.iter().filter(|with| **with & set != 0).count(), set, &*layout.columns)
+            (by_property.iter().filter(|with| **with & set != 0).count(), set, &*layout.columns)
         });
         let near = with_common.filter(|(common, _, columns)| {
             // Rows of a table that have little in common are of different types, without an EntityType that says so.
             let is_of_its_type = matches!(kind, Kind::EntityType(_))
                 || 2 * common >= columns.len().max(row.list.len());
-            is_of_its_type && columns.len() + row.list.len() - common <= self.most_columns(row)
+            is_of_its_type && columns.len() + row.list.len() - common <= self.max_columns(row)
         });
         near.max_by_key(|(common, ..)| *common).map(|(_, set, columns)| (set, columns))
     }

@@ -6,7 +6,7 @@ use entable_core::{edm::Ticks, row::Row};
 
 use crate::{
     column_set::ColumnSet,
-    dictionary::{Choice, Dictionary},
+    dictionary::{Dictionary, LayoutChoice},
     row_layout::{RowLayout, ValuePlace},
     row_properties::RowProperties,
     stored_row::{BY_LAYOUT, IN_OWN_ORDER, TableSeed, put_id},
@@ -29,8 +29,8 @@ impl<'e> RowEncoder<'e> {
         Self { table, table_name, layouts, value: Vec::new() }
     }
 
-    /// Returns the value to store at an address for a row. It may have a new layout, which belongs in the same
-    /// transaction.
+    /// Encodes a row as the value to store at an address. This may add a layout to the dictionary, which the caller must
+    /// store in the same transaction.
     pub(crate) fn encode(&mut self, address: &[u8], row: &Row) -> &[u8] {
         self.value.clear();
         let layout = self.put_by_layout(row);
@@ -48,8 +48,8 @@ impl<'e> RowEncoder<'e> {
     fn put_by_layout(&mut self, row: &Row) -> Option<Arc<RowLayout>> {
         let properties = RowProperties::of_row(row)?;
         let (layout, positions) = match self.layouts.choose(self.table_name, &properties)? {
-            Choice::Known(layout, positions) => (layout.clone(), positions),
-            Choice::New(layout, kind) => {
+            LayoutChoice::Known(layout, positions) => (layout.clone(), positions),
+            LayoutChoice::New(layout, kind) => {
                 let positions = layout.positions_of(&properties)?;
                 let layout = Arc::new(layout);
                 // Readers share the layouts, so a new one goes into a copy of the dictionary.

@@ -1,11 +1,11 @@
-//! Layouts: the names and types of the properties of many rows, which the file stores once.
+//! Layouts. A layout holds the property names and types that many rows share, so the file stores them only once.
 
 use std::{collections::HashMap, str::from_utf8};
 
 use entable_core::{edm::EdmType, row::PropertyHead};
 
 use crate::{
-    column_set::{ColumnSet, MOST_COLUMNS},
+    column_set::{ColumnSet, MAX_COLUMNS},
     row_properties::{ENTITY_TYPE, Property, RowProperties},
 };
 
@@ -14,12 +14,13 @@ const VERSION: u8 = 1;
 /// The type of the column whose text the layout has for all rows.
 const CONSTANT: u8 = 9;
 
-/// The rows that share layouts.
+/// Which rows share layouts with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind<'k> {
     /// The rows with this text as their `EntityType`, in all tables. Their layouts have it for them.
     EntityType(&'k str),
-    /// The rows of the table of this name whose `EntityType`, if they have one, is a value like any other.
+    /// The rows of the table with this name that have no `EntityType`, or one that is stored in each row like any other
+    /// property.
     Table(&'k str),
 }
 
@@ -48,7 +49,7 @@ impl<'k> Kind<'k> {
     }
 }
 
-/// Where a row has the value of a column.
+/// Where the value of a column is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValuePlace {
     /// Among the values of fixed length, in this number of bytes.
@@ -116,7 +117,8 @@ impl Column {
     }
 }
 
-/// Writes a text after its length. The text is a name or a kind, which are checked to be shorter before a layout is made.
+/// Writes the length of a text, then the text. It is a name of a property or table, or an `EntityType`, which all fit a
+/// `u16`.
 fn put_text(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&u16::try_from(text.len()).unwrap_or_default().to_le_bytes());
     out.extend_from_slice(text);
@@ -138,13 +140,13 @@ pub(crate) struct RowLayout {
     /// The layout as the file has it, with its checksum.
     pub(crate) bytes: Box<[u8]>,
     pub(crate) columns: Box<[Column]>,
-    /// All columns.
+    /// The set of all columns.
     pub(crate) all: ColumnSet,
     /// For each name with several types, its columns. A row has one of them at most.
     same_names: Box<[ColumnSet]>,
     /// The bytes of the values of fixed length of a row that has all properties.
     pub(crate) fixed_bytes: usize,
-    /// The number of texts and bytes of a row that has all properties.
+    /// The number of columns of type String and Binary.
     pub(crate) variable_count: usize,
     /// The bytes that a row in memory with all properties takes for everything but the values that the stored row has.
     pub(crate) described_bytes: usize,
@@ -154,7 +156,7 @@ impl RowLayout {
     /// Makes a layout. Returns `None` if it has too many columns, one of them twice, or not its kind's text exactly once.
     pub(crate) fn new(id: u32, kind: Kind<'_>, columns: Vec<Column>) -> Option<Self> {
         let constants = columns.iter().filter(|column| column.is_constant()).count();
-        if columns.len() > MOST_COLUMNS || constants != usize::from(kind.constant().is_some()) {
+        if columns.len() > MAX_COLUMNS || constants != usize::from(kind.constant().is_some()) {
             return None;
         }
         let body = encode_body(kind, &columns);
@@ -200,7 +202,7 @@ impl RowLayout {
         let kind = Kind::from_tag(*tag, take_text(&mut rest)?)?;
         let (count, mut rest) = rest.split_first_chunk()?;
         let count = usize::from(u16::from_le_bytes(*count));
-        if count > MOST_COLUMNS {
+        if count > MAX_COLUMNS {
             return None;
         }
         let columns = (0..count).map(|_| Column::decode(kind, &mut rest));

@@ -4,7 +4,7 @@ use std::str::from_utf8;
 
 use entable_core::{edm::EdmType, row::Row};
 
-/// The property whose text is mostly that of all rows of a type.
+/// The property that mostly names the type of a row, so that all rows of the type have the same text.
 pub(crate) const ENTITY_TYPE: &[u8] = b"EntityType";
 /// The longest `EntityType` that a layout has for its rows.
 const LONGEST_ENTITY_TYPE: usize = 255;

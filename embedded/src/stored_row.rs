@@ -21,7 +21,7 @@ pub(crate) const IN_OWN_ORDER: u8 = 3;
 /// Number of bytes of the checksum after a row.
 const CHECKSUM_BYTES: usize = 4;
 
-/// The table whose rows are read or written, as far as their checksums depend on it.
+/// The beginning of the checksums of a table's rows, so that a row of another table is damaged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableSeed(u32);
 
@@ -161,7 +161,7 @@ impl<'n> Selection<'n> {
     }
 }
 
-/// Returns the layout of a row, or `None` if the row describes itself.
+/// Returns the layout of a row, or `None` for a self-described row. Fails if the file has no layout with the row's id.
 fn layout_of<'d>(layouts: &'d Dictionary, row: &[u8]) -> Result<Option<&'d RowLayout>, RowDamage> {
     match row.split_first() {
         Some((&SELF_DESCRIBED, _)) => Ok(None),
@@ -173,7 +173,7 @@ fn layout_of<'d>(layouts: &'d Dictionary, row: &[u8]) -> Result<Option<&'d RowLa
     }
 }
 
-/// Returns whether the row has the keys of the address.
+/// Returns whether the keys in a self-described row are those that the address encodes.
 fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
     let Some((partition_key, row_key)) = row.key_bytes() else { return false };
     // A zero byte separates the keys.
@@ -186,7 +186,8 @@ fn has_address(address: &[u8], row: RowBytes<'_>) -> bool {
         || *address == *sort_key_from_key_bytes(partition_key, row_key)
 }
 
-/// Takes the id of a layout: seven bits a byte, the lowest ones first, and the highest bit of each byte but the last.
+/// Takes the id of a layout, an unsigned LEB128: seven bits in each byte, the lowest first, and the highest bit set in
+/// every byte but the last.
 fn take_id(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let mut id = 0_u64;
     for (at, byte) in bytes.iter().enumerate().take(5) {

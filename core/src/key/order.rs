@@ -57,8 +57,8 @@ pub fn decode_sort_key(bytes: &[u8]) -> Option<(String, String)> {
     Some((partition_key.into_owned(), row_key.into_owned()))
 }
 
-/// Decodes both keys like [`decode_sort_key`], but borrows a key that the encoding has not changed, as
-/// nearly all are.
+/// Decodes both keys like [`decode_sort_key`], but borrows them if the encoding has not changed them, as is the case for
+/// nearly all keys.
 ///
 /// ```
 /// use entable_core::key::{encode_sort_key, keys_of_sort_key};
@@ -68,9 +68,16 @@ pub fn decode_sort_key(bytes: &[u8]) -> Option<(String, String)> {
 /// assert_eq!(keys_of_sort_key(b"no boundary"), None);
 /// ```
 pub fn keys_of_sort_key(bytes: &[u8]) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    // UTF-8 never has the bytes FE and FF, so only EE and EF tell a text that was not encoded. ASCII is quicker to check.
+    if let Ok(keys) = from_utf8(bytes)
+        && (bytes.is_ascii() || !bytes.iter().any(|byte| matches!(byte, 0xee | 0xef)))
+    {
+        let (partition_key, row_key) = keys.split_once('\0')?;
+        return Some((partition_key.into(), row_key.into()));
+    }
     let boundary = bytes.iter().position(|byte| *byte == BOUNDARY)?;
     let (partition_key, row_key) = bytes.split_at_checked(boundary)?;
-    Some((text(partition_key)?, text(row_key.get(1..)?)?))
+    Some((decode_key(partition_key)?.into(), decode_key(row_key.get(1..)?)?.into()))
 }
 
 /// Appends one key in an encoding whose byte order is the service's key order.
@@ -87,11 +94,7 @@ fn put_bytes(bytes: &mut Vec<u8>, key: &[u8]) {
     }));
 }
 
-fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    // Nearly all keys are ASCII, which is quicker to check.
-    if bytes.is_ascii() || !bytes.iter().any(|byte| matches!(byte, 0xee | 0xef | 0xfe | 0xff)) {
-        return from_utf8(bytes).ok().map(Cow::Borrowed);
-    }
+fn decode_key(bytes: &[u8]) -> Option<String> {
     let utf8 = bytes.iter().map(|byte| match byte {
         0xfe => Some(0xee),
         0xff => Some(0xef),
@@ -99,7 +102,7 @@ fn text(bytes: &[u8]) -> Option<Cow<'_, str>> {
         0xee | 0xef => None,
         byte => Some(*byte),
     });
-    String::from_utf8(utf8.collect::<Option<Vec<u8>>>()?).ok().map(Cow::Owned)
+    String::from_utf8(utf8.collect::<Option<Vec<u8>>>()?).ok()
 }
 
 #[cfg(test)]
