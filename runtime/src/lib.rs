@@ -325,7 +325,7 @@ pub use crate::{
     filter::{Comparison, Filter, KeyBounds},
     maintain::Upgrade,
     page::{Continuation, Cursor, Page},
-    query::{Explain, Lookup},
+    query::{Explain, Lookup, RowView},
     queue::{MessageQueue, Queue},
     row::{ETag, Location, Row, RowBuilder},
     seal::{

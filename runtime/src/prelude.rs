@@ -17,7 +17,7 @@ pub use crate::{
         TableEntity, Variant,
     },
     maintain::{CreateTables, Dropped, Upgrade},
-    query::{Explain, Lookup, Query},
+    query::{Explain, Lookup, Query, RowView},
     queue::{MessageQueue, Queue},
     report::Report,
     table::{Bulk, BulkReport, Client, DynamicTable, SetOf, SetTable, Table, Transaction},

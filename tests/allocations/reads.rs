@@ -76,6 +76,23 @@ fn a_scanned_row_allocates_itself_and_its_texts() {
 }
 
 #[test]
+fn a_shown_row_allocates_itself_alone() {
+    let staff = staff();
+    let show = |count: u32| {
+        let range = Employee::primary().department("Sales").id_range(1..=count);
+        let mut bytes = 0;
+        let add = |row: RowView<'_, Employee>| {
+            bytes += row.text(Employee::NAME)?.map_or(0, str::len);
+            Ok(())
+        };
+        let shown = staff.table.query(range).for_each_ref(add).now_or_never().unwrap().unwrap();
+        assert_eq!((shown, bytes), (count.into(), 11 * count as usize));
+    };
+    let (fewer, more) = (allocated(|| show(100)), allocated(|| show(101)));
+    assert_eq!(more.count - fewer.count, 1, "the row");
+}
+
+#[test]
 fn a_range_without_rows_allocates_its_plan() {
     let staff = staff();
     assert_eq!(allocated(|| staff.collect(0)), Allocated { count: 43, bytes: 2674 });

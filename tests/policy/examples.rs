@@ -6,7 +6,7 @@ use crate::{CRATES, sources};
 const WITH_EXAMPLE: usize = 409;
 
 /// Types that programs use: each of their public methods has an asserting example.
-const EACH_METHOD_OF: [&str; 57] = [
+const EACH_METHOD_OF: [&str; 58] = [
     "AccessPolicy",
     "AccountKey",
     "AnyPath",
@@ -55,6 +55,7 @@ const EACH_METHOD_OF: [&str; 57] = [
     "Range",
     "Report",
     "RetryPolicy",
+    "RowView",
     "Scan",
     "SetOf",
     "SetTable",

@@ -29,6 +29,7 @@ mod metered;
 mod observed;
 mod own_op_id;
 mod rebuild;
+mod row_views;
 mod series;
 mod simulated_account;
 mod single;
