@@ -28,9 +28,9 @@ fn employee(id: u32) -> Employee {
     Employee {
         department: "Sales".into(),
         id,
-        name: if id % 2 == 0 { "Hall" } else { "Jones" }.into(),
+        name: if id.is_multiple_of(2) { "Hall" } else { "Jones" }.into(),
         email: format!("J{id}@contoso.com"),
-        age: (id % 3 > 0).then_some(34),
+        age: (!id.is_multiple_of(3)).then_some(34),
         note: format!("note {id}"),
     }
 }
