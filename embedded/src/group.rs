@@ -41,13 +41,13 @@ pub(crate) struct GroupTransaction<'t> {
     transaction: &'t WriteTransaction,
     catalog: &'t Catalog,
     tables: HashMap<u64, RowsForWrite<'t>>,
-    /// The layouts of the file and those of the rows that this transaction has written.
+    /// The layouts of the file, with those that this transaction has added.
     layouts: Arc<Dictionary>,
     /// The last change. `None` if nothing was written.
     last_change: Option<LastChangedRow>,
 }
 
-/// What a transaction that wrote rows leaves once it is committed.
+/// The state that a commit publishes after rows were written.
 pub(crate) struct WrittenGroup {
     pub(crate) last_change: LastChangedRow,
     /// All layouts of the file.

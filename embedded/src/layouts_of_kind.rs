@@ -33,7 +33,7 @@ pub(crate) struct LayoutsOfKind {
 
 /// A layout that is not made yet.
 pub(crate) struct LayoutPlan<'l> {
-    /// The columns of other layouts that it gets beside those of its row.
+    /// The columns that it takes over from other layouts.
     shared: &'l [Column],
     /// Its number of bytes.
     pub(crate) bytes: usize,

@@ -54,7 +54,7 @@ mod at_once;
 mod handle;
 mod verify_copy;
 
-// What the fuzz target calls.
+// The functions that the fuzz target calls.
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod __fuzz;

@@ -87,7 +87,8 @@ fn put_row(
     put_values(layout, &values, out);
 }
 
-/// Writes values in the order of the layout: those of fixed length, then where the others end, then the others.
+/// Writes values in the order of the layout: first the values of fixed length, then the ends of the others, then the
+/// others.
 fn put_values(layout: &RowLayout, values: &[(usize, &[u8])], out: &mut Vec<u8>) {
     let place_of = |position: usize| layout.columns.get(position).map(|column| &column.place);
     for (position, value) in values {

@@ -135,7 +135,7 @@ fn take_text<'b>(rest: &mut &'b [u8]) -> Option<&'b str> {
 #[derive(Debug)]
 pub(crate) struct RowLayout {
     pub(crate) id: u32,
-    /// The layout's own checksum, which those of its rows depend on.
+    /// The checksum of the layout. The checksums of its rows depend on it.
     pub(crate) checksum: u32,
     /// The layout as the file has it, with its checksum.
     pub(crate) bytes: Box<[u8]>,

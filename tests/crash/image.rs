@@ -213,7 +213,7 @@ fn a_torn_commit_happened_or_did_not() {
     original(&runtime, &path);
     let store = Embedded::open(&path).unwrap();
     let all = rounds(40, 800);
-    // Those that are too slow on a busy machine are made again.
+    // A busy machine makes some rounds too slowly. They are made again.
     for round in 0..10 * all {
         if opened == all {
             break;

@@ -91,7 +91,7 @@ async fn a_damaged_or_missing_layout_damages_its_rows_alone() {
         let error = store.verify_copy().await.unwrap_err();
         assert!(error.is_corrupt() && error.keys() == Some(("p", "damaged")), "{error:?}");
         assert!(error.to_string().contains("layout 1 "), "{error}");
-        // What is written meanwhile does not overwrite the damaged layout. The id of a missing one is given to an equal one.
+        // A write does not overwrite the damaged layout. If it is missing, an equal one gets its id.
         insert(&store, "Staff", row_of_kind(&format!("later {number}"), "B")).await.unwrap();
         drop(store);
         replace_layout(&path, second.0, Some(&second.1));

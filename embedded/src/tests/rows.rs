@@ -1,4 +1,4 @@
-//! Tests of rows by layout: any row comes back, and damaged or moved bytes are no other row.
+//! Tests rows by layout: any row comes back, and damaged or moved bytes are never read as another row.
 
 use std::sync::Arc;
 
@@ -172,7 +172,7 @@ fn layouts_take_at_most_a_mebibyte() {
     assert!((900_000..=1024 * 1024).contains(&bytes), "{bytes}");
 }
 
-/// A store where the type is no type but data shares layouts among the rows that come after the first ones.
+/// If `EntityType` is data and not a type, later rows share the layouts of their table.
 #[test]
 fn texts_of_entity_type_that_are_data_do_not_fill_the_dictionary() {
     let mut file = File::default();
@@ -185,7 +185,7 @@ fn texts_of_entity_type_that_are_data_do_not_fill_the_dictionary() {
     assert_eq!(file.layout_count(), 1_024 + 1);
 }
 
-/// Rows of a type with 20 optional properties, of which each row has some, need few layouts.
+/// A type with 20 optional properties needs few layouts, although its rows have different ones.
 #[test]
 fn a_type_with_optional_properties_has_few_layouts() {
     let names: Vec<_> = (0..20).map(|n| format!("Property{n}")).collect();
@@ -488,7 +488,7 @@ fn a_row_with_a_byte_too_many_or_turned_ends_is_damaged() {
     assert!(read(2, 1, b"x").is_none() && read(3, 2, b"xy").is_none());
 }
 
-/// What is selected depends on the layout of each row.
+/// A name selects other columns in each layout.
 #[test]
 fn a_selection_follows_the_layouts_of_the_rows() {
     let mut file = File::default();
