@@ -139,7 +139,7 @@ fn operation_call<'a>(table: &'a str, operation: &'a Operation) -> Result<Servic
     if operation.verb() == Verb::Delete {
         return Ok(call);
     }
-    let mut body = Vec::with_capacity(row.as_bytes().len() * 2);
+    let mut body = Vec::with_capacity(row.byte_len() * 2);
     serde_json::to_writer(&mut body, &JsonRow(row)).map_err(|error| {
         Error::service(ServiceCode::InvalidInput, "the row cannot be written as JSON")
             .with_source(error)

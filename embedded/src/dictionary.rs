@@ -124,7 +124,7 @@ impl Dictionary {
         let of_kind = known.unwrap_or(&none);
         let by_property = of_kind.layouts_by_property(row);
         let narrowest = known.and_then(|known| known.narrowest(&by_property));
-        if narrowest.is_none_or(|layout| layout.columns.len() > of_kind.max_columns(row)) {
+        if narrowest.is_none_or(|layout| layout.columns.list().len() > of_kind.max_columns(row)) {
             let plan = of_kind.plan(row, kind, &by_property);
             if self.has_room(plan.bytes) && of_kind.has_room(plan.bytes) {
                 let layout = RowLayout::new(self.next, kind, plan.columns(row, kind)?)?;

@@ -111,6 +111,6 @@ impl QueuedBatch {
 
     /// Returns the number of bytes of the rows of the batch.
     pub(crate) fn row_byte_count(&self) -> usize {
-        self.operations.iter().map(|operation| operation.row().as_bytes().len()).sum()
+        self.operations.iter().map(|operation| operation.row().byte_len()).sum()
     }
 }

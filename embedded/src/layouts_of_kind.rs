@@ -2,11 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use entable_core::edm::EdmType;
+use entable_core::{
+    edm::EdmType,
+    row::{Column, MAX_COLUMNS},
+};
 
 use crate::{
-    column_set::MAX_COLUMNS,
-    row_layout::{Column, Kind, RowLayout},
+    row_layout::{Kind, RowLayout, column_of_property},
     row_properties::RowProperties,
 };
 
@@ -43,7 +45,7 @@ impl LayoutPlan<'_> {
     /// Merges the row's properties into the shared columns, each after the one that precedes it in the row. Returns `None`
     /// if a name is not UTF-8.
     pub(crate) fn columns(&self, row: &RowProperties<'_>, kind: Kind<'_>) -> Option<Vec<Column>> {
-        let own = row.list.iter().map(|property| Column::of_property(property, kind));
+        let own = row.list.iter().map(|property| column_of_property(property, kind));
         let mut columns = self.shared.to_vec();
         insert_columns(&mut columns, &own.collect::<Option<Vec<_>>>()?);
         Some(columns)
@@ -57,15 +59,15 @@ impl LayoutsOfKind {
             return;
         }
         let bit: LayoutSet = 1 << self.layouts.len();
-        for column in &layout.columns {
-            let types = self.by_name.entry(column.name().into()).or_default();
-            match types.iter_mut().find(|(edm, _)| *edm == column.head.edm()) {
+        for column in layout.columns.list() {
+            let types = self.by_name.entry(column.name().as_bytes().into()).or_default();
+            match types.iter_mut().find(|(edm, _)| *edm == column.edm()) {
                 Some((_, layouts)) => *layouts |= bit,
-                None => types.push((column.head.edm(), bit)),
+                None => types.push((column.edm(), bit)),
             }
         }
         if self.all_columns.len() <= MAX_COLUMNS {
-            insert_columns(&mut self.all_columns, &layout.columns);
+            insert_columns(&mut self.all_columns, layout.columns.list());
         }
         self.bytes += layout.bytes.len();
         self.layouts.push(layout);
@@ -99,7 +101,7 @@ impl LayoutsOfKind {
     pub(crate) fn narrowest(&self, by_property: &[LayoutSet]) -> Option<&Arc<RowLayout>> {
         let with_all = by_property.iter().fold(LayoutSet::MAX, |all, with| all & with);
         let fitting = self.layouts.iter().enumerate().filter(|(bit, _)| with_all >> bit & 1 == 1);
-        fitting.map(|(_, layout)| layout).min_by_key(|layout| layout.columns.len())
+        fitting.map(|(_, layout)| layout).min_by_key(|layout| layout.columns.list().len())
     }
 
     /// Plans a new layout for a row of this kind that no existing layout suits.
@@ -135,7 +137,7 @@ impl LayoutsOfKind {
     ) -> Option<(LayoutSet, &[Column])> {
         let with_common = self.layouts.iter().enumerate().map(|(bit, layout)| {
             let set: LayoutSet = 1 << bit;
-            (by_property.iter().filter(|with| **with & set != 0).count(), set, &*layout.columns)
+            (by_property.iter().filter(|with| **with & set != 0).count(), set, layout.columns.list())
         });
         let near = with_common.filter(|(common, _, columns)| {
             // Rows of a table that have little in common are of different types, without an EntityType that says so.

@@ -13,7 +13,6 @@
 
 // A module uses only modules listed above it.
 mod file_format;
-mod column_set;
 mod row_properties;
 mod row_layout;
 mod layouts_of_kind;

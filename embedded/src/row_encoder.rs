@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use entable_core::{edm::Ticks, row::Row};
+use entable_core::{
+    edm::Ticks,
+    row::{Column, ColumnSet, Row, ValuePlace},
+};
 
 use crate::{
-    column_set::ColumnSet,
     dictionary::{Dictionary, LayoutChoice},
-    row_layout::{RowLayout, ValuePlace},
+    row_layout::RowLayout,
     row_properties::RowProperties,
     stored_row::{BY_LAYOUT, IN_OWN_ORDER, TableSeed, put_id},
 };
@@ -37,7 +39,7 @@ impl<'e> RowEncoder<'e> {
         if layout.is_none() {
             // Either the file, or the kind of the row, has as many layouts as it may have. Or the row cannot have one: it
             // then reads as damaged, as a row that gives a property twice does.
-            self.value.extend_from_slice(row.as_bytes());
+            self.value.extend_from_slice(&row.as_bytes());
         }
         let checksum = self.table.checksum(layout.as_deref(), address, &self.value);
         self.value.extend_from_slice(&checksum);
@@ -76,7 +78,8 @@ fn put_row(
     put_id(layout.id, out);
     out.extend_from_slice(&timestamp.get().to_le_bytes());
     let present = positions.iter().fold(ColumnSet::default(), |set, at| set.with(*at));
-    present.put_bytes(layout.columns.len(), out);
+    let present_bytes = layout.columns.list().len().div_ceil(8);
+    out.extend(present.to_bytes().iter().take(present_bytes));
     let mut values: Vec<(usize, &[u8])> =
         positions.iter().copied().zip(row.list.iter().map(|property| property.value)).collect();
     if has_own_order {
@@ -90,7 +93,7 @@ fn put_row(
 /// Writes values in the order of the layout: first the values of fixed length, then the ends of the others, then the
 /// others.
 fn put_values(layout: &RowLayout, values: &[(usize, &[u8])], out: &mut Vec<u8>) {
-    let place_of = |position: usize| layout.columns.get(position).map(|column| &column.place);
+    let place_of = |position: usize| layout.columns.list().get(position).map(Column::place);
     for (position, value) in values {
         if let Some(ValuePlace::Fixed(_)) = place_of(*position) {
             out.extend_from_slice(value);

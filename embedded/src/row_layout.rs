@@ -1,13 +1,13 @@
 //! Layouts. A layout holds the property names and types that many rows share, so the file stores them only once.
 
-use std::{collections::HashMap, str::from_utf8};
+use std::{str::from_utf8, sync::Arc};
 
-use entable_core::{edm::EdmType, row::PropertyHead};
-
-use crate::{
-    column_set::{ColumnSet, MAX_COLUMNS},
-    row_properties::{ENTITY_TYPE, Property, RowProperties},
+use entable_core::{
+    edm::EdmType,
+    row::{Column, ColumnSet, Columns, MAX_COLUMNS, ValuePlace},
 };
+
+use crate::row_properties::{ENTITY_TYPE, Property, RowProperties};
 
 /// The version of the format of a layout.
 const VERSION: u8 = 1;
@@ -49,72 +49,37 @@ impl<'k> Kind<'k> {
     }
 }
 
-/// Where the value of a column is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ValuePlace {
-    /// Among the values of fixed length, in this number of bytes.
-    Fixed(usize),
-    /// Among the texts and bytes, with its end.
-    Variable,
-    /// In the layout, which holds the text for all its rows.
-    Constant(Box<str>),
+/// Returns the column of a property of a row. Returns `None` for a name that is not UTF-8.
+pub(crate) fn column_of_property(property: &Property<'_>, kind: Kind<'_>) -> Option<Column> {
+    let name = from_utf8(property.name).ok()?;
+    Some(match kind.constant().filter(|_| property.is_entity_type()) {
+        Some(text) => Column::constant(name, text),
+        None => Column::new(name, property.edm),
+    })
 }
 
-/// A property that rows of a layout may have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Column {
-    pub(crate) head: PropertyHead,
-    pub(crate) place: ValuePlace,
+fn is_of_property(column: &Column, property: &Property<'_>) -> bool {
+    column.edm() == property.edm && column.name().as_bytes() == property.name
 }
 
-impl Column {
-    /// Returns the column of a property of a row. Returns `None` for a name that is not UTF-8.
-    pub(crate) fn of_property(property: &Property<'_>, kind: Kind<'_>) -> Option<Self> {
-        let constant = kind.constant().filter(|_| property.is_entity_type());
-        Self::new(from_utf8(property.name).ok()?, property.edm, constant)
-    }
+fn is_constant(column: &Column) -> bool {
+    matches!(column.place(), ValuePlace::Constant(_))
+}
 
-    fn new(name: &str, edm: EdmType, constant: Option<&str>) -> Option<Self> {
-        let place = match (constant, edm.fixed_width()) {
-            (Some(text), _) => ValuePlace::Constant(text.into()),
-            (None, Some(width)) => ValuePlace::Fixed(width),
-            (None, None) => ValuePlace::Variable,
-        };
-        Some(Self { head: PropertyHead::new(name, edm)?, place })
-    }
+fn put_column(column: &Column, out: &mut Vec<u8>) {
+    out.push(if is_constant(column) { CONSTANT } else { column.edm() as u8 });
+    put_text(column.name().as_bytes(), out);
+}
 
-    pub(crate) fn name(&self) -> &[u8] {
-        self.head.name()
+fn take_column(kind: Kind<'_>, rest: &mut &[u8]) -> Option<Column> {
+    let ([tag], after) = rest.split_first_chunk()?;
+    *rest = after;
+    let name = take_text(rest)?;
+    if *tag == CONSTANT {
+        let constant = kind.constant().filter(|_| name.as_bytes() == ENTITY_TYPE)?;
+        return Some(Column::constant(name, constant));
     }
-
-    /// Returns whether two columns have the values of the same property.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.head == other.head
-    }
-
-    fn is_of_property(&self, property: &Property<'_>) -> bool {
-        self.head.edm() == property.edm && self.name() == property.name
-    }
-
-    const fn is_constant(&self) -> bool {
-        matches!(self.place, ValuePlace::Constant(_))
-    }
-
-    fn put_bytes(&self, out: &mut Vec<u8>) {
-        out.push(if self.is_constant() { CONSTANT } else { self.head.edm() as u8 });
-        put_text(self.name(), out);
-    }
-
-    fn decode(kind: Kind<'_>, rest: &mut &[u8]) -> Option<Self> {
-        let ([tag], after) = rest.split_first_chunk()?;
-        *rest = after;
-        let name = take_text(rest)?;
-        if *tag == CONSTANT {
-            let constant = kind.constant().filter(|_| name.as_bytes() == ENTITY_TYPE)?;
-            return Self::new(name, EdmType::String, Some(constant));
-        }
-        Self::new(name, EdmType::from_tag(*tag)?, None)
-    }
+    Some(Column::new(name, EdmType::from_tag(*tag)?))
 }
 
 /// Writes the length of a text, then the text. It is a name of a property or table, or an `EntityType`, which all fit a
@@ -139,51 +104,20 @@ pub(crate) struct RowLayout {
     pub(crate) checksum: u32,
     /// The layout as the file has it, with its checksum.
     pub(crate) bytes: Box<[u8]>,
-    pub(crate) columns: Box<[Column]>,
-    /// The set of all columns.
-    pub(crate) all: ColumnSet,
-    /// For each name with several types, its columns. A row has one of them at most.
-    same_names: Box<[ColumnSet]>,
-    /// The bytes of the values of fixed length of a row that has all properties.
-    pub(crate) fixed_bytes: usize,
-    /// The number of columns of type String and Binary.
-    pub(crate) variable_count: usize,
-    /// The bytes that a row in memory with all properties takes for everything but the values that the stored row has.
-    pub(crate) described_bytes: usize,
+    pub(crate) columns: Arc<Columns>,
 }
 
 impl RowLayout {
     /// Makes a layout. Returns `None` if it has too many columns, one of them twice, or not its kind's text exactly once.
     pub(crate) fn new(id: u32, kind: Kind<'_>, columns: Vec<Column>) -> Option<Self> {
-        let constants = columns.iter().filter(|column| column.is_constant()).count();
-        if columns.len() > MAX_COLUMNS || constants != usize::from(kind.constant().is_some()) {
+        let constants = columns.iter().filter(|column| is_constant(column)).count();
+        if constants != usize::from(kind.constant().is_some()) {
             return None;
         }
         let body = encode_body(kind, &columns);
         let checksum = checksum(id, &body);
-        let mut layout = Self {
-            id,
-            checksum,
-            bytes: [&*body, &checksum.to_le_bytes()].concat().into(),
-            all: ColumnSet::first(columns.len()),
-            same_names: same_names(&columns)?,
-            fixed_bytes: 0,
-            variable_count: 0,
-            described_bytes: 0,
-            columns: columns.into(),
-        };
-        for Column { head, place } in &layout.columns {
-            let own = match place {
-                ValuePlace::Fixed(width) => (*width, 0, 0),
-                ValuePlace::Variable => (0, 1, 0),
-                ValuePlace::Constant(text) => (0, 0, text.len()),
-            };
-            let (fixed_bytes, variable_count, constant_bytes) = own;
-            layout.fixed_bytes += fixed_bytes;
-            layout.variable_count += variable_count;
-            layout.described_bytes += head.bytes_with_value(constant_bytes);
-        }
-        Some(layout)
+        let bytes = [&*body, &checksum.to_le_bytes()].concat().into();
+        Some(Self { id, checksum, bytes, columns: Arc::new(Columns::new(columns)?) })
     }
 
     /// Reads the layout with the id `id` from its bytes, and returns it with its kind. Returns `None` if the bytes are
@@ -205,7 +139,7 @@ impl RowLayout {
         if count > MAX_COLUMNS {
             return None;
         }
-        let columns = (0..count).map(|_| Column::decode(kind, &mut rest));
+        let columns = (0..count).map(|_| take_column(kind, &mut rest));
         let layout = Self::new(id, kind, columns.collect::<Option<Vec<_>>>()?)?;
         rest.is_empty().then_some((layout, kind))
     }
@@ -217,25 +151,13 @@ impl RowLayout {
         1 + 1 + (2 + text.len()) + 2 + columns + size_of::<u32>()
     }
 
-    /// Returns whether a row can have exactly these columns.
-    pub(crate) fn allows(&self, present: ColumnSet) -> bool {
-        let is_single = |columns: &ColumnSet| present.intersection(*columns).len() <= 1;
-        present.is_subset_of(self.all) && self.same_names.iter().all(is_single)
-    }
-
-    /// Returns the positions of the columns with a name: one for each of its types.
-    pub(crate) fn positions_of_name(&self, name: &[u8]) -> impl Iterator<Item = usize> {
-        let columns = self.columns.iter().enumerate();
-        columns.filter(move |(_, column)| column.name() == name).map(|(position, _)| position)
-    }
-
     /// Returns the position of the column of a property. Most lookups follow the order of the columns, so the search
     /// begins at the position `from`.
     fn find(&self, property: &Property<'_>, from: usize) -> Option<usize> {
-        let (before, after) = self.columns.split_at_checked(from)?;
-        let found = after.iter().position(|column| column.is_of_property(property));
+        let (before, after) = self.columns.list().split_at_checked(from)?;
+        let found = after.iter().position(|column| is_of_property(column, property));
         let found = found.map(|position| from + position);
-        found.or_else(|| before.iter().position(|column| column.is_of_property(property)))
+        found.or_else(|| before.iter().position(|column| is_of_property(column, property)))
     }
 
     /// Returns the positions of a row's properties, in the row's order. `None` if the row has a property that the layout
@@ -250,23 +172,9 @@ impl RowLayout {
             positions.push(position);
             next = position + 1;
         }
-        let is_once_each = present.len() == positions.len() && self.allows(present);
+        let is_once_each = present.len() == positions.len() && self.columns.allows(present);
         is_once_each.then_some(positions)
     }
-}
-
-/// Returns, for each name with several types, the set of its columns. `None` if a column is there twice.
-fn same_names(columns: &[Column]) -> Option<Box<[ColumnSet]>> {
-    let mut by_name: HashMap<&[u8], ColumnSet> = HashMap::with_capacity(columns.len());
-    for (position, column) in columns.iter().enumerate() {
-        let same = by_name.entry(column.name()).or_default();
-        let has_type = |other: &Column| other.head.edm() == column.head.edm();
-        if same.iter().filter_map(|other| columns.get(other)).any(has_type) {
-            return None;
-        }
-        *same = same.with(position);
-    }
-    Some(by_name.into_values().filter(|same| same.len() > 1).collect())
 }
 
 fn encode_body(kind: Kind<'_>, columns: &[Column]) -> Vec<u8> {
@@ -276,7 +184,7 @@ fn encode_body(kind: Kind<'_>, columns: &[Column]) -> Vec<u8> {
     // There are at most 255.
     let count = u16::try_from(columns.len()).unwrap_or_default();
     body.extend_from_slice(&count.to_le_bytes());
-    columns.iter().for_each(|column| column.put_bytes(&mut body));
+    columns.iter().for_each(|column| put_column(column, &mut body));
     body
 }
 

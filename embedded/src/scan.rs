@@ -19,7 +19,7 @@ use redb::{Range, ReadableTable};
 use crate::{
     snapshot::{RowsForRead, Snapshot},
     store_file::catch_panic,
-    stored_row::{RowDamage, Selection},
+    stored_row::{RowCopier, RowDamage},
 };
 
 /// Number of rows that are examined before other tasks of the thread get their turn.
@@ -51,7 +51,7 @@ fn begin_page<'v>(snapshot: &'v Snapshot, scan: &ScanRequest<'v>) -> Result<Opti
         snapshot,
         rows,
         range,
-        selection: Selection::of_names(scan.select),
+        copier: RowCopier::of_page(scan.select),
         all_match: compares_keys_only(scan.filter)
             && KeyBounds::of_filter(scan.filter).single_partition_key().is_some(),
         room,
@@ -76,7 +76,7 @@ fn compares_keys_only(filter: &Filter) -> bool {
 struct PageScan<'v> {
     snapshot: &'v Snapshot,
     rows: &'v RowsForRead,
-    selection: Selection<'v>,
+    copier: RowCopier<'v>,
     range: Range<'v, &'static [u8], &'static [u8]>,
     all_match: bool,
     room: PageRoom,
@@ -100,7 +100,7 @@ impl PageScan<'_> {
             // A damaged row counts as one that matches: whether it does is unknown, so the caller has to
             // see it.
             if let Some(row) = self.read_row(scan, key, value.value()).transpose() {
-                self.room.take_returned(row.as_ref().map_or(0, |row| row.as_bytes().len()));
+                self.room.take_returned(row.as_ref().map_or(0, |row| row.byte_len()));
                 self.page.rows.push(row);
             }
         }
@@ -125,7 +125,7 @@ impl PageScan<'_> {
                 Err(error) => return Err(error),
             }
         }
-        row.to_selected_row(&mut self.selection).map(Some).map_err(damaged)
+        self.copier.copy(&row).map(Some).map_err(damaged)
     }
 
     fn continuation_at(&self, key: &[u8]) -> Result<Continuation> {

@@ -24,7 +24,7 @@ use crate::{
     file_format::{self, RowsDefinition, rows_table_name},
     job::FailedReadAlarm,
     store_file::{StoreFile, catch_panic},
-    stored_row::{RowDamage, Selection, StoredRow, TableSeed},
+    stored_row::{RowCopier, RowDamage, StoredRow, TableSeed},
 };
 
 /// The rows of one entity table, open for readers.
@@ -144,9 +144,8 @@ impl Snapshot {
             let Some(value) = found.map_err(|error| self.engine_error(error))? else {
                 return Ok(None);
             };
-            let mut selection = Selection::of_names(request.select);
             let row = rows.open_value(&key, value.value());
-            let row = row.and_then(|row| row.to_selected_row(&mut selection));
+            let row = row.and_then(|row| RowCopier::of_row(request.select).copy(&row));
             row.map(Some).map_err(|damage| self.file.damaged_row_error(&key, damage))
         })
     }

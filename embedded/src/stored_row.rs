@@ -4,12 +4,10 @@ use entable_core::{
     error::Result,
     filter::Filter,
     key::sort_key_from_key_bytes,
-    row::{Row, RowBytes},
+    row::{ColumnSet, Row, RowBuffer, RowBytes},
 };
 
-use crate::{
-    column_set::ColumnSet, dictionary::Dictionary, layout_row::LayoutRow, row_layout::RowLayout,
-};
+use crate::{dictionary::Dictionary, layout_row::LayoutRow, row_layout::RowLayout};
 
 /// The first byte of a row with its own names, types and keys. The bytes are those of a row in memory.
 const SELF_DESCRIBED: u8 = 1;
@@ -118,33 +116,44 @@ impl<'v> StoredRow<'v> {
 
     /// Copies the row into memory.
     pub(crate) fn to_row(&self) -> Result<Row, RowDamage> {
-        match self {
-            Self::ByLayout(row) => row.to_row(row.layout.all).ok_or(RowDamage::Row),
-            Self::SelfDescribed(row) => Ok(Row::from_row_bytes(*row)),
-        }
-    }
-
-    /// Copies the row into memory with only the selected properties.
-    pub(crate) fn to_selected_row(&self, selection: &mut Selection<'_>) -> Result<Row, RowDamage> {
-        let Some(names) = selection.names else { return self.to_row() };
-        let row = match self {
-            Self::ByLayout(row) => row.to_row(selection.columns_of(row.layout, names)),
-            Self::SelfDescribed(row) => Row::from_selected_properties(*row, names).ok(),
-        };
-        row.ok_or(RowDamage::Row)
+        RowCopier::of_row(None).copy(self)
     }
 }
 
-/// The names of the properties that a read selects. `None` selects all.
-pub(crate) struct Selection<'n> {
+/// Copies stored rows into memory, with the properties that a read selects.
+pub(crate) struct RowCopier<'n> {
+    /// The names of the selected properties. `None` selects all.
     names: Option<&'n [String]>,
     /// The columns that the names select in the layout of the last row, with its id.
     last: Option<(u32, ColumnSet)>,
+    memory: RowBuffer,
 }
 
-impl<'n> Selection<'n> {
-    pub(crate) const fn of_names(names: Option<&'n [String]>) -> Self {
-        Self { names, last: None }
+impl<'n> RowCopier<'n> {
+    /// Copies one row.
+    pub(crate) fn of_row(names: Option<&'n [String]>) -> Self {
+        Self { names, last: None, memory: RowBuffer::single() }
+    }
+
+    /// Copies the rows of a page.
+    pub(crate) fn of_page(names: Option<&'n [String]>) -> Self {
+        Self { names, last: None, memory: RowBuffer::shared() }
+    }
+
+    pub(crate) fn copy(&mut self, row: &StoredRow<'_>) -> Result<Row, RowDamage> {
+        let row = match (row, self.names) {
+            (StoredRow::ByLayout(row), None) => {
+                row.to_row(row.layout.columns.all(), &mut self.memory)
+            }
+            (StoredRow::ByLayout(row), Some(names)) => {
+                row.to_row(self.columns_of(row.layout, names), &mut self.memory)
+            }
+            (StoredRow::SelfDescribed(row), None) => Some(Row::from_row_bytes(*row)),
+            (StoredRow::SelfDescribed(row), Some(names)) => {
+                Row::from_selected_properties(*row, names).ok()
+            }
+        };
+        row.ok_or(RowDamage::Row)
     }
 
     /// Looks the names up in a layout, once for all rows that follow each other and have it.
@@ -154,7 +163,8 @@ impl<'n> Selection<'n> {
         {
             return columns;
         }
-        let positions = names.iter().flat_map(|name| layout.positions_of_name(name.as_bytes()));
+        let positions =
+            names.iter().flat_map(|name| layout.columns.positions_of_name(name.as_bytes()));
         let columns = positions.fold(ColumnSet::default(), ColumnSet::with);
         self.last = Some((layout.id, columns));
         columns

@@ -48,7 +48,7 @@ async fn rows_are_found_by_the_token_of_a_secret_value() {
         people.insert(&person(id)).await.unwrap();
     }
     for row in all_stored(&client).await {
-        let text = format!("{row:?}{}", String::from_utf8_lossy(row.as_bytes()));
+        let text = format!("{row:?}{}", String::from_utf8_lossy(&row.as_bytes()));
         assert!(!text.contains("123-45") && !text.contains("Jones"), "{text}");
         // No place is left where a token was to be; random bytes may look like one.
         let bag = row.to_bag().unwrap();

@@ -41,7 +41,7 @@ fn read_all(row: &Row) {
 proptest! {
     #[test]
     fn bytes_there_and_back((row, properties) in rows()) {
-        let again = Row::from_bytes(Bytes::copy_from_slice(row.as_bytes())).unwrap();
+        let again = Row::from_bytes(Bytes::copy_from_slice(&row.as_bytes())).unwrap();
         prop_assert_eq!(&again, &row);
         prop_assert_eq!(again.keys(), (again.partition_key(), again.row_key()));
         prop_assert_eq!(again.property_count().unwrap(), properties.len());

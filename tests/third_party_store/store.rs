@@ -72,7 +72,7 @@ impl State {
             room.take_examined();
             if scan.filter.matches(row)? {
                 let row = rules::select_properties(row, scan.select)?;
-                room.take_returned(row.as_bytes().len());
+                room.take_returned(row.byte_len());
                 page.rows.push(Ok(row));
             }
         }

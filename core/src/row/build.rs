@@ -2,10 +2,11 @@
 
 use super::{
     compact_row::Row,
-    row_bytes::{FORMAT, TIMESTAMP},
+    read::RawProperty,
+    row_bytes::{TIMESTAMP, header_of},
 };
 use crate::{
-    edm::{Ticks, ValueRef},
+    edm::{EdmType, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
     limits,
 };
@@ -27,33 +28,16 @@ pub struct RowBuilder {
 
 impl RowBuilder {
     pub(super) fn new(partition_key: &str, row_key: &str) -> Self {
-        let bytes = Vec::with_capacity(256 + partition_key.len() + row_key.len());
-        Self::begin(bytes, Ticks::default(), partition_key, row_key)
-    }
-
-    /// Writes the header and the keys of a row into an empty buffer.
-    pub(super) fn begin(
-        mut bytes: Vec<u8>,
-        timestamp: Ticks,
-        partition_key: &str,
-        row_key: &str,
-    ) -> Self {
-        bytes.push(FORMAT);
-        bytes.extend_from_slice(&timestamp.get().to_le_bytes());
-        let mut overflow = None;
-        for key in [partition_key, row_key] {
-            let length = u16::try_from(key.len()).unwrap_or_else(|_| {
-                // `finish` refuses the row, so its lengths need not fit its bytes any more.
-                overflow = Some("a key has more than 65,535 bytes");
-                0
-            });
-            bytes.extend_from_slice(&length.to_le_bytes());
-        }
-        if overflow.is_none() {
-            bytes.extend_from_slice(partition_key.as_bytes());
-            bytes.extend_from_slice(row_key.as_bytes());
-        }
-        Self { bytes, overflow }
+        let mut bytes = Vec::with_capacity(256 + partition_key.len() + row_key.len());
+        let Some(header) = header_of(Ticks::default(), partition_key, row_key) else {
+            // `finish` refuses the row, so it needs no keys any more.
+            bytes.extend_from_slice(&header_of(Ticks::default(), "", "").unwrap_or_default());
+            return Self { bytes, overflow: Some("a key has more than 65,535 bytes") };
+        };
+        bytes.extend_from_slice(&header);
+        bytes.extend_from_slice(partition_key.as_bytes());
+        bytes.extend_from_slice(row_key.as_bytes());
+        Self { bytes, overflow: None }
     }
 
     /// Adds a property without a check of its name. [`Row::check`] refuses invalid names and names
@@ -85,32 +69,16 @@ impl RowBuilder {
         }
     }
 
-    /// Appends the bytes of properties from another row, without a check of their format or names.
+    /// Adds a property of another row, without a check of its name and value.
     #[doc(hidden)]
-    pub fn put_encoded_properties(&mut self, properties: &[u8]) {
-        self.bytes.extend_from_slice(properties);
+    pub fn put_undecoded(&mut self, property: (&[u8], EdmType, &[u8])) {
+        put_undecoded(property, &mut self.bytes);
     }
 
     /// Reserves exactly this many bytes for properties. The row is then allocated once.
     #[doc(hidden)]
     pub fn reserve_bytes(&mut self, bytes: usize) {
         self.bytes.reserve_exact(bytes);
-    }
-
-    /// Adds a property from the bytes in front of its value and those of its value.
-    #[inline]
-    pub(super) fn put_undecoded(&mut self, head: &[u8], value: &[u8], is_counted: bool) {
-        self.bytes.extend_from_slice(head);
-        if is_counted {
-            self.put_counted(value);
-        } else {
-            self.bytes.extend_from_slice(value);
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn spare_bytes(&self) -> usize {
-        self.bytes.capacity() - self.bytes.len()
     }
 
     fn put_counted(&mut self, value: &[u8]) {
@@ -162,4 +130,21 @@ impl RowBuilder {
         }
         self.finish()
     }
+}
+
+/// Appends a property of another row. Its name has at most 65,535 bytes, and its value less than 4 GiB.
+pub(super) fn put_undecoded((name, edm, value): RawProperty<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes());
+    out.push(edm as u8);
+    out.extend_from_slice(name);
+    if edm.fixed_width().is_none() {
+        out.extend_from_slice(&u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes());
+    }
+    out.extend_from_slice(value);
+}
+
+/// Returns the bytes that [`put_undecoded`] appends.
+pub(super) fn undecoded_bytes((name, edm, value): RawProperty<'_>) -> usize {
+    let length = if edm.fixed_width().is_some() { 0 } else { size_of::<u32>() };
+    size_of::<u16>() + 1 + name.len() + length + value.len()
 }

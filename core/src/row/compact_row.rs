@@ -1,6 +1,7 @@
 //! Defines [`Row`], one stored entity in a single allocation.
 
 use std::{
+    borrow::Cow,
     fmt,
     str::from_utf8,
     sync::{Arc, OnceLock},
@@ -9,7 +10,10 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    ETag, Location, PropertyReader, RowBuilder, is_operation_id,
+    ETag, Location, PropertyReader, RowBuilder,
+    build::{put_undecoded, undecoded_bytes},
+    columns::Columns,
+    is_operation_id,
     read::{RawProperty, corrupt_row_error},
     row_bytes::{RowBytes, TIMESTAMP},
 };
@@ -33,6 +37,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Row {
     bytes: Bytes,
+    /// The names and types of the properties, if the row shares them with others. `bytes` then has none.
+    columns: Option<Arc<Columns>>,
     etag: Option<ETag>,
     /// Names of the properties that are stored encrypted, whatever the entity declares.
     encrypted: Option<Arc<[Box<str>]>>,
@@ -43,7 +49,12 @@ pub struct Row {
 
 impl PartialEq for Row {
     fn eq(&self, other: &Self) -> bool {
-        (&self.bytes, &self.etag) == (&other.bytes, &other.etag)
+        self.etag == other.etag
+            && if self.has_form_of(other) {
+                self.bytes == other.bytes
+            } else {
+                self.bytes().described() == other.bytes().described()
+            }
     }
 }
 
@@ -51,7 +62,17 @@ impl Eq for Row {}
 
 impl Row {
     pub(super) fn from_unchecked(bytes: Bytes) -> Self {
-        Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
+        Self { bytes, columns: None, etag: None, encrypted: None, checked: OnceLock::new() }
+    }
+
+    pub(super) fn from_columns(bytes: Bytes, columns: &Arc<Columns>) -> Self {
+        Self { columns: Some(columns.clone()), ..Self::from_unchecked(bytes) }
+    }
+
+    /// Returns whether equal bytes of both rows mean the same.
+    fn has_form_of(&self, other: &Self) -> bool {
+        let columns = |row: &Self| row.columns.as_ref().map(Arc::as_ptr);
+        columns(self) == columns(other)
     }
 
     /// Starts to build a row with keys `partition_key` and `row_key`.
@@ -82,7 +103,7 @@ impl Row {
     /// # Ok::<(), entable_core::Error>(())
     /// ```
     pub fn from_row_bytes(bytes: RowBytes<'_>) -> Self {
-        Self::from_unchecked(Bytes::copy_from_slice(bytes.as_slice()))
+        Self::from_unchecked(bytes.described().into_owned().into())
     }
 
     /// Copies borrowed bytes into a row with only the selected properties. Properties that are not there
@@ -113,22 +134,39 @@ impl Row {
         }
         // One allocation of the exact size: a row is held for long, and spare bytes with it.
         let mut length = header.len();
-        bytes.each_selected_property(names, |property| length += property.len())?;
+        bytes.each_selected_property(names, |property| length += undecoded_bytes(property))?;
         let mut selected = Vec::with_capacity(length);
         selected.extend_from_slice(header);
-        bytes.each_selected_property(names, |property| selected.extend_from_slice(property))?;
+        bytes.each_selected_property(names, |property| put_undecoded(property, &mut selected))?;
         Ok(Self::from_unchecked(selected.into()))
     }
 
-    /// Returns the row's bytes, as stores keep them.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+    /// Returns the row's bytes, as a store can keep them: with the names and types of the properties.
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
+        self.bytes().described()
+    }
+
+    /// Returns the number of [`as_bytes`](Self::as_bytes).
+    ///
+    /// ```
+    /// # use entable_core::Row;
+    /// let row = Row::build("Sales", "223").finish()?;
+    /// assert_eq!(row.byte_len(), row.as_bytes().len());
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    #[inline]
+    pub fn byte_len(&self) -> usize {
+        let bytes = self.bytes();
+        match bytes.column_values() {
+            None => self.bytes.len(),
+            Some(values) => bytes.header_bytes().len() + values.described_bytes(),
+        }
     }
 
     /// Borrows the bytes of the row.
     #[inline]
     pub(crate) fn bytes(&self) -> RowBytes<'_> {
-        RowBytes::from_checked(&self.bytes)
+        RowBytes::from_checked(&self.bytes, self.columns.as_deref())
     }
 
     /// Returns PartitionKey and RowKey as bytes.
@@ -214,8 +252,7 @@ impl Row {
         if let Some(slot) = bytes.get_mut(TIMESTAMP) {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());
         }
-        let row = Self { checked: self.checked.clone(), ..Self::from_unchecked(bytes.into()) };
-        Self { encrypted: self.encrypted.clone(), ..row }
+        Self { bytes: bytes.into(), etag: None, ..self.clone() }
     }
 
     /// Copies the row under other keys, without Timestamp and ETag.
@@ -232,10 +269,14 @@ impl Row {
     ///
     /// # Errors
     ///
-    /// The errors of [`RowBuilder::finish`](crate::RowBuilder::finish) for keys that no row can have.
+    /// `is_corrupt` for a damaged row, and the errors of [`RowBuilder::finish`](crate::RowBuilder::finish) for keys that no
+    /// row can have.
     pub fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
         let mut row = RowBuilder::new(partition_key, row_key);
-        row.put_encoded_properties(self.bytes().property_bytes());
+        let mut properties = self.properties();
+        while let Some(property) = properties.next_undecoded()? {
+            row.put_undecoded(property);
+        }
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }
 
@@ -336,7 +377,7 @@ impl Row {
     /// # Ok::<(), entable_core::Error>(())
     /// ```
     pub fn has_same_content(&self, other: &Self) -> bool {
-        self.content_bytes() == other.content_bytes()
+        self.has_form_of(other) && self.content_bytes() == other.content_bytes()
             || self.key_bytes() == other.key_bytes()
                 && self.sorted_properties() == other.sorted_properties()
     }
@@ -375,6 +416,9 @@ impl Row {
     #[inline]
     #[doc(hidden)]
     pub fn byte_offset_of_reader(&self, properties: &PropertyReader<'_>) -> u32 {
+        if self.columns.is_some() {
+            return 0;
+        }
         u32::try_from(self.bytes.len() - properties.bytes_left()).unwrap_or_default()
     }
 
@@ -387,6 +431,30 @@ impl Row {
             Ok(offset @ 1..) => PropertyReader::new(self.bytes.get(offset..).unwrap_or_default()),
             _ => self.properties(),
         }
+    }
+
+    /// Puts the values of a row that shares its columns into the slots of their names. `names` is the caller's own static
+    /// array, by which the columns know the caller again: names are compared for its first row only. Returns `false`, and
+    /// changes nothing, if the row describes itself.
+    ///
+    /// ```
+    /// # use entable_core::Row;
+    /// static NAMES: [&str; 1] = ["Age"];
+    /// let row = Row::build("Sales", "223").finish()?;
+    /// assert!(!row.read_by_columns(&NAMES, &mut [None])?);
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged value.
+    pub fn read_by_columns<'r>(
+        &'r self,
+        names: &'static [&'static str],
+        found: &mut [Option<ValueRef<'r>>],
+    ) -> Result<bool> {
+        let Some(values) = self.bytes().column_values() else { return Ok(false) };
+        values.fill_slots(names, found).map(|()| true)
     }
 
     /// Returns the value of the property `name`, or `None` if the row has no such property.

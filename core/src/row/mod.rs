@@ -5,17 +5,23 @@ pub(crate) mod read;
 pub(crate) mod row_bytes;
 pub(crate) mod compact_row;
 mod build;
-mod assemble;
+mod column_set;
+mod columns;
+mod column_values;
+mod row_buffer;
 mod check;
 pub(crate) mod json;
 
-pub use assemble::{PropertyHead, RowAssembler};
 pub use build::RowBuilder;
+pub use column_set::{ColumnSet, MAX_COLUMNS};
+pub use column_values::ColumnValues;
+pub use columns::{Column, Columns, ValuePlace};
 pub(crate) use check::json_text_length;
 pub use compact_row::Row;
 pub use etag::{ETag, Location};
-pub use read::PropertyReader;
+pub use read::{PropertyReader, RawProperty};
 pub(crate) use read::corrupt_row_error;
+pub use row_buffer::RowBuffer;
 pub use row_bytes::RowBytes;
 
 use crate::{edm::ValueRef, error::Error};

@@ -4,6 +4,7 @@ use std::str::from_utf8;
 
 use uuid::Uuid;
 
+use super::column_values::ColumnValues;
 use crate::{
     edm::{EdmType, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
@@ -14,19 +15,28 @@ pub fn corrupt_row_error(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
 }
 
-/// A raw property: its name, its type and the bytes of its value.
-pub(crate) type RawProperty<'a> = (&'a [u8], EdmType, &'a [u8]);
+/// A property whose value is not decoded: its name in UTF-8, its type and the bytes of its value. Numbers and times are in
+/// little endian, a Guid in the order of its text, a text in UTF-8.
+pub type RawProperty<'a> = (&'a [u8], EdmType, &'a [u8]);
 
 /// Reads a row's properties in stored order: each name (UTF-8) and value.
 #[derive(Debug, Clone)]
 pub struct PropertyReader<'a> {
+    /// The properties that are not read yet, of a row that describes itself.
     rest: &'a [u8],
+    /// The values that are not read yet, of a row that shares its columns.
+    values: Option<ColumnValues<'a>>,
 }
 
 impl<'a> PropertyReader<'a> {
     #[inline]
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self { rest: bytes, values: None }
+    }
+
+    #[inline]
+    pub(super) fn of_columns(values: ColumnValues<'a>) -> Self {
+        Self { rest: &[], values: Some(values) }
     }
 
     /// Reads the next property, or returns `None` at the end.
@@ -64,17 +74,6 @@ impl<'a> PropertyReader<'a> {
         Ok(self.next_property()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 
-    /// Reads the name of the next property and all bytes that encode the property, or returns `None`
-    /// at the end. Its value is not checked.
-    #[inline]
-    #[doc(hidden)]
-    pub fn next_encoded(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>> {
-        let bytes = self.rest;
-        let Some(slot) = self.next_property()? else { return Ok(None) };
-        let length = bytes.len() - self.rest.len();
-        Ok(bytes.get(..length).map(|encoded| (slot.name, encoded)))
-    }
-
     /// Returns the number of bytes that are not read yet.
     #[inline]
     pub(super) fn bytes_left(&self) -> usize {
@@ -95,7 +94,7 @@ impl<'a> PropertyReader<'a> {
     #[inline(always)]
     fn next_property(&mut self) -> Result<Option<UndecodedProperty<'a>>> {
         if self.rest.is_empty() {
-            return Ok(None);
+            return Ok(self.values.as_mut().and_then(next_of_columns));
         }
         UndecodedProperty::read_property(&mut self.rest)
             .map(Some)
@@ -110,6 +109,14 @@ impl<'a> PropertyReader<'a> {
             "a property is truncated, has an unknown type, or has a value that does not fit its type",
         )
     }
+}
+
+/// Takes the next property of a row that shares its columns.
+// Not inlined: derived code reads such rows by slot.
+#[inline(never)]
+fn next_of_columns<'a>(values: &mut ColumnValues<'a>) -> Option<UndecodedProperty<'a>> {
+    let (column, bytes) = values.take_next()?;
+    Some(UndecodedProperty { name: column.name().as_bytes(), edm: column.edm(), bytes })
 }
 
 /// A property whose value is not decoded yet.

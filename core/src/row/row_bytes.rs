@@ -1,7 +1,9 @@
 //! Reads a row from borrowed bytes.
 //!
-//! These are the bytes of a row in memory, which derived code reads and writes directly, and of a self-described row in the
-//! file of the embedded store, as `docs/embedded-format.md` specifies them:
+//! A row describes itself, or shares the names and types of its properties with other rows, as [`Columns`]. These are the
+//! bytes of a row that describes itself, in memory and in the file of the embedded store, as `docs/embedded-format.md`
+//! specifies them. Rows that share columns differ from them in the properties, in place of which they have
+//! [`ColumnValues`]:
 //!
 //! ```text
 //! 0   u8    format, 1
@@ -15,21 +17,39 @@
 //! A value takes 1 byte (Boolean), 4 (Int32), 8 (Int64, Double, DateTime) or 16 (Guid). A String
 //! (in UTF-8) or Binary takes 4 bytes for its length as a u32, followed by its bytes.
 
-use std::{ops::Range, str::from_utf8};
+use std::{borrow::Cow, ops::Range, str::from_utf8};
 
-use super::read::{PropertyReader, corrupt_row_error};
+use super::{
+    build::put_undecoded,
+    column_values::ColumnValues,
+    columns::Columns,
+    read::{PropertyReader, RawProperty, corrupt_row_error},
+};
 use crate::{
     edm::{Ticks, ValueRef},
     error::Result,
 };
 
-pub(super) const FORMAT: u8 = 1;
+const FORMAT: u8 = 1;
 /// Byte range of the Timestamp.
 pub(super) const TIMESTAMP: Range<usize> = 1..9;
 /// Byte range of the lengths of both keys.
 const LENGTHS: Range<usize> = 9..13;
 /// Offset of the PartitionKey.
 pub(super) const HEADER: usize = LENGTHS.end;
+
+/// Returns the bytes of a row in front of its keys. Returns `None` for a key of over 65,535 bytes.
+#[inline]
+pub(super) fn header_of(
+    timestamp: Ticks,
+    partition_key: &str,
+    row_key: &str,
+) -> Option<[u8; HEADER]> {
+    let [t0, t1, t2, t3, t4, t5, t6, t7] = timestamp.get().to_le_bytes();
+    let [p0, p1] = u16::try_from(partition_key.len()).ok()?.to_le_bytes();
+    let [r0, r1] = u16::try_from(row_key.len()).ok()?.to_le_bytes();
+    Some([FORMAT, t0, t1, t2, t3, t4, t5, t6, t7, p0, p1, r0, r1])
+}
 
 /// The bytes of a row, borrowed: a store looks at a row before it copies it.
 ///
@@ -47,13 +67,15 @@ pub(super) const HEADER: usize = LENGTHS.end;
 #[derive(Debug, Clone, Copy)]
 pub struct RowBytes<'a> {
     bytes: &'a [u8],
+    /// The names and types of the properties, if the bytes have none.
+    columns: Option<&'a Columns>,
 }
 
 impl<'a> RowBytes<'a> {
     /// Borrows the bytes of a row whose header and keys were checked.
     #[inline]
-    pub(super) const fn from_checked(bytes: &'a [u8]) -> Self {
-        Self { bytes }
+    pub(super) const fn from_checked(bytes: &'a [u8], columns: Option<&'a Columns>) -> Self {
+        Self { bytes, columns }
     }
 
     /// Borrows bytes that should be a row. Header and keys are checked now, properties when they are
@@ -64,7 +86,7 @@ impl<'a> RowBytes<'a> {
     /// `is_corrupt` for a damaged header and for an unknown format.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
-        let row = Self { bytes };
+        let row = Self { bytes, columns: None };
         match bytes.first() {
             Some(&FORMAT) => {}
             Some(format) => {
@@ -86,9 +108,23 @@ impl<'a> RowBytes<'a> {
         Ok(row)
     }
 
+    /// Returns the bytes of the row with names and types of its own.
+    pub(super) fn described(self) -> Cow<'a, [u8]> {
+        if self.columns.is_none() {
+            return Cow::Borrowed(self.bytes);
+        }
+        let (mut described, mut properties) = (self.header_bytes().to_vec(), self.properties());
+        while let Ok(Some(property)) = properties.next_undecoded() {
+            put_undecoded(property, &mut described);
+        }
+        Cow::Owned(described)
+    }
+
+    /// Returns the values of a row that shares its columns, or `None` if the row describes itself.
     #[inline]
-    pub(super) const fn as_slice(self) -> &'a [u8] {
-        self.bytes
+    pub(super) fn column_values(self) -> Option<ColumnValues<'a>> {
+        // The bytes were made from such values.
+        ColumnValues::parse(self.columns?, self.property_bytes())
     }
 
     /// Returns the length of the PartitionKey in bytes, and both keys' bytes, one after the other.
@@ -158,10 +194,13 @@ impl<'a> RowBytes<'a> {
     /// Iterates over the properties in stored order.
     #[inline]
     pub(crate) fn properties(self) -> PropertyReader<'a> {
-        PropertyReader::new(self.property_bytes())
+        match self.column_values() {
+            None => PropertyReader::new(self.property_bytes()),
+            Some(values) => PropertyReader::of_columns(values),
+        }
     }
 
-    /// Calls `each` with the bytes of each property that has one of the names.
+    /// Calls `each` with each property that has one of the names.
     ///
     /// # Errors
     ///
@@ -169,12 +208,12 @@ impl<'a> RowBytes<'a> {
     pub(super) fn each_selected_property(
         self,
         names: &[String],
-        mut each: impl FnMut(&'a [u8]),
+        mut each: impl FnMut(RawProperty<'a>),
     ) -> Result<()> {
         let mut properties = self.properties();
-        while let Some((name, encoded)) = properties.next_encoded()? {
-            if names.iter().any(|wanted| wanted.as_bytes() == name) {
-                each(encoded);
+        while let Some(property) = properties.next_undecoded()? {
+            if names.iter().any(|wanted| wanted.as_bytes() == property.0) {
+                each(property);
             }
         }
         Ok(())
@@ -186,6 +225,9 @@ impl<'a> RowBytes<'a> {
     ///
     /// `is_corrupt` for a damaged row. Values of other properties are not checked.
     pub(crate) fn get(self, name: &str) -> Result<Option<ValueRef<'a>>> {
-        self.properties().find_property(name)
+        match self.column_values() {
+            None => self.properties().find_property(name),
+            Some(values) => values.get(name),
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     dictionary::Dictionary,
     row_encoder::RowEncoder,
     row_layout::RowLayout,
-    stored_row::{Selection, StoredRow, TableSeed},
+    stored_row::{RowCopier, StoredRow, TableSeed},
 };
 
 /// A file, whose rows are all stored under the id of one table.
@@ -132,7 +132,7 @@ proptest! {
         };
         prop_assert_eq!(stored.matches(&filter).unwrap(), filter.matches(&row).unwrap());
         for names in [vec!["B".to_owned(), "A".to_owned()], vec!["RowKey".to_owned()], vec![]] {
-            let selected = stored.to_selected_row(&mut Selection::of_names(Some(&names)));
+            let selected = RowCopier::of_row(Some(&names)).copy(&stored);
             let expected = entable_core::backend::rules::select_properties(&row, Some(&names));
             prop_assert_eq!(selected.unwrap(), expected.unwrap());
         }
@@ -333,7 +333,7 @@ fn typed(entity_type: &str, names: &[&str]) -> Row {
 
 /// Returns the number of columns of the newest layout.
 fn newest_width(file: &File) -> usize {
-    file.layouts.added_after(file.layout_count() - 1).first().unwrap().columns.len()
+    file.layouts.added_after(file.layout_count() - 1).first().unwrap().columns.list().len()
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn rows_of_a_table_extend_the_nearest_layout() {
     ] {
         let mut file = File::default();
         rows.iter().for_each(|names| drop(file.store(&of(names))));
-        let all = file.layouts.added_after(0).iter().map(|layout| layout.columns.len());
+        let all = file.layouts.added_after(0).iter().map(|layout| layout.columns.list().len());
         assert_eq!(all.collect::<Vec<_>>(), widths, "{rows:?}");
     }
 }
@@ -469,7 +469,7 @@ fn the_bytes_of_a_layout_are_known_before_it_is_made() {
     }
     for layout in file.layouts.added_after(0) {
         let (decoded, kind) = RowLayout::decode(layout.id, &layout.bytes).unwrap();
-        let names = decoded.columns.iter().map(|column| column.name().len());
+        let names = decoded.columns.list().iter().map(|column| column.name().len());
         assert_eq!(RowLayout::bytes_of(kind, names), layout.bytes.len());
     }
 }
@@ -495,11 +495,11 @@ fn a_selection_follows_the_layouts_of_the_rows() {
     let rows = [typed("T", &["A", "B"]), typed("U", &["C", "B", "A"]), typed("T", &["B", "A"])];
     let values: Vec<_> = rows.iter().map(|row| file.store(row)).collect();
     let names = ["A".to_owned()];
-    let mut selection = Selection::of_names(Some(&names));
+    let mut copier = RowCopier::of_page(Some(&names));
     for at in [0, 1, 0, 2, 1] {
         let (address, table) = (rows[at].sort_key(), TableSeed::of_table(TABLE));
         let stored = StoredRow::open(table, &file.layouts, &address, &values[at]);
-        let selected = stored.and_then(|row| row.to_selected_row(&mut selection)).unwrap();
+        let selected = stored.and_then(|row| copier.copy(&row)).unwrap();
         let expected = entable_core::backend::rules::select_properties(&rows[at], Some(&names));
         assert_eq!(selected, expected.unwrap());
     }

@@ -145,9 +145,11 @@ fn walk_properties(entity: &Entity) -> TokenStream {
         .collect();
     if offers.is_empty() {
         let found = unwrap_or_return(&quote! {
-            _rt_find_properties(__row, __from, &[#(#names),*], &mut __found)
+            _rt_find_properties(__row, __from, &__NAMES, &mut __found)
         });
+        let count = names.len();
         return quote! {
+            static __NAMES: [&_rt_str; #count] = [#(#names),*];
             let mut __found = _rt_empty_field_slots();
             #found
             let [#(#slots),*] = __found;

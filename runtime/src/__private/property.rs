@@ -17,7 +17,7 @@ pub fn empty_field_slots<T: Copy, const SLOTS: usize>() -> [Option<T>; SLOTS] {
 
 /// Puts the properties of a row whose names are in `names` into `found`, in the order of `names`.
 /// Ignores other properties, and properties before the byte offset `from` in the row, which another
-/// reader has read already.
+/// reader has read already. `names` is a static array, by which rows that share their columns know the type again.
 ///
 /// # Errors
 ///
@@ -26,9 +26,12 @@ pub fn empty_field_slots<T: Copy, const SLOTS: usize>() -> [Option<T>; SLOTS] {
 pub fn find_properties<'r, const NAMES: usize>(
     row: &'r Row,
     from: u32,
-    names: &[&str; NAMES],
+    names: &'static [&'static str; NAMES],
     found: &mut [Option<ValueRef<'r>>; NAMES],
 ) -> Result<()> {
+    if row.read_by_columns(names, found)? {
+        return Ok(());
+    }
     let mut next = 0;
     let mut properties = row.properties_from_offset(from);
     while let Some((name, value)) = properties.next()? {

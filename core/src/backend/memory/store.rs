@@ -210,7 +210,7 @@ impl Memory {
             room.take_examined();
             if scan.filter.matches(row)? {
                 let row = rules::select_properties(row, scan.select)?;
-                room.take_returned(row.as_bytes().len());
+                room.take_returned(row.byte_len());
                 page.rows.push(Ok(row));
             }
         }

@@ -8,7 +8,7 @@ use crate::{
     edm::{Ticks, ValueRef},
     entity::Schema,
     error::Result,
-    row::{OPERATION_ID, Row, is_operation_id, property_name_from_utf8},
+    row::{OPERATION_ID, RawProperty, Row, is_operation_id, property_name_from_utf8},
 };
 
 /// The result of joining the rows of a wide entity into one row.
@@ -106,39 +106,39 @@ pub(super) fn build_joined_row(
     let mut joined = Row::build(partition_key, row_key);
     joined.put(discriminator, ValueRef::String(schema.marker));
     let mut finder = PartFinder::new(schema);
-    // Copy properties in encoded form. The reader of the joined row checks their values.
-    joined.reserve_bytes(rows.iter().map(|(_, row)| row.as_bytes().len()).sum());
-    let mut strays: Vec<(&str, &[u8])> = Vec::new();
+    // Copy values as they are. The reader of the joined row checks their values.
+    joined.reserve_bytes(rows.iter().map(|(_, row)| row.byte_len()).sum());
+    let mut strays: Vec<(&str, RawProperty<'_>)> = Vec::new();
     let mut unknown: Vec<(&str, usize)> = Vec::new();
     for (part, row) in rows {
         let mut properties = row.properties();
-        while let Some((name, encoded)) = properties.next_encoded()? {
-            let name = property_name_from_utf8(name)?;
+        while let Some(property) = properties.next_undecoded()? {
+            let name = property_name_from_utf8(property.0)?;
             let is_id = name == OPERATION_ID
                 && row.get(name)?.is_some_and(|value| is_operation_id(name.as_bytes(), value));
             if name == discriminator || name == PARTS || is_id {
                 continue;
             }
             match finder.part_of_property(name) {
-                Some(declared) if declared == *part => joined.put_encoded_properties(encoded),
-                Some(_) => strays.push((name, encoded)),
+                Some(declared) if declared == *part => joined.put_undecoded(property),
+                Some(_) => strays.push((name, property)),
                 None if unknown.iter().any(|(known, _)| *known == name) => {}
                 None => {
                     unknown.push((name, *part));
-                    joined.put_encoded_properties(encoded);
+                    joined.put_undecoded(property);
                 }
             }
         }
     }
     // A program with another layout has stored a declared property in another part. If both exist, the value in the
     // part that declares the property wins.
-    for (at, (name, encoded)) in strays.iter().enumerate() {
+    for (at, (name, property)) in strays.iter().enumerate() {
         let own = finder.part_of_property(name);
         let own = rows.iter().find(|(part, _)| Some(*part) == own);
         let is_stored = own.map(|(_, row)| row.get(name)).transpose()?.flatten().is_some();
         let is_given = strays.iter().take(at).any(|(before, _)| before == name);
         if own.is_some() && !is_stored && !is_given {
-            joined.put_encoded_properties(encoded);
+            joined.put_undecoded(*property);
         }
     }
     let unknown: Vec<String> = unknown
