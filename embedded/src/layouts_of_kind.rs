@@ -137,7 +137,11 @@ impl LayoutsOfKind {
     ) -> Option<(LayoutSet, &[Column])> {
         let with_common = self.layouts.iter().enumerate().map(|(bit, layout)| {
             let set: LayoutSet = 1 << bit;
-            (by_property.iter().filter(|with| **with & set != 0).count(), set, layout.columns.list())
+            (
+                by_property.iter().filter(|with| **with & set != 0).count(),
+                set,
+                layout.columns.list(),
+            )
         });
         let near = with_common.filter(|(common, _, columns)| {
             // Rows of a table that have little in common are of different types, without an EntityType that says so.

@@ -25,6 +25,9 @@ use crate::{
 /// Number of rows that are examined before other tasks of the thread get their turn.
 const SLICE_ROWS: usize = 512;
 
+/// Number of rows that a page has room for at first.
+const FIRST_ROWS: usize = 32;
+
 /// Reads the page that `scan` asks for.
 pub(crate) async fn read_page(snapshot: Arc<Snapshot>, scan: ScanRequest<'_>) -> Result<Rows> {
     let Some(mut page) = begin_page(&snapshot, &scan)? else { return Ok(Rows::default()) };
@@ -47,6 +50,9 @@ fn begin_page<'v>(snapshot: &'v Snapshot, scan: &ScanRequest<'v>) -> Result<Opti
     let bounds = (keys.start_bound(), keys.end_bound());
     let range = catch_panic(|| Ok(ReadableTable::range::<&[u8]>(&rows.table, bounds)?));
     let range = range.map_err(|error| snapshot.engine_error(error))?;
+    // Most pages have more rows than one or two, and a page grows by copies of its rows.
+    let page =
+        Rows { rows: Vec::with_capacity(room.rows_left().min(FIRST_ROWS)), ..Rows::default() };
     Ok(Some(PageScan {
         snapshot,
         rows,
@@ -55,7 +61,7 @@ fn begin_page<'v>(snapshot: &'v Snapshot, scan: &ScanRequest<'v>) -> Result<Opti
         all_match: compares_keys_only(scan.filter)
             && KeyBounds::of_filter(scan.filter).single_partition_key().is_some(),
         room,
-        page: Rows::default(),
+        page,
     }))
 }
 

@@ -42,7 +42,7 @@ impl Filter {
     ///
     /// let row = Row::build("Sales", "223").finish()?;
     /// let filter = Filter::parse("PartitionKey eq 'Sales'")?;
-    /// assert!(filter.matches_bytes(RowBytes::new(row.as_bytes())?)?);
+    /// assert!(filter.matches_bytes(RowBytes::new(&row.as_bytes())?)?);
     /// # Ok::<(), entable_core::Error>(())
     /// ```
     ///

@@ -22,14 +22,17 @@ impl ColumnSet {
     }
 
     /// Reads the set from its bits: the lowest bit of the first byte is position 0.
+    #[inline]
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        let mut words = [0; 4];
-        for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
-            let mut all = [0; 8];
-            all.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-            *word = u64::from_le_bytes(all);
+        let mut all = [0; 32];
+        let count = bytes.len().min(all.len());
+        if let (Some(to), Some(from)) = (all.get_mut(..count), bytes.get(..count)) {
+            to.copy_from_slice(from);
         }
-        Self(words)
+        let (words, _) = all.as_chunks();
+        let mut set = Self::default();
+        set.0.iter_mut().zip(words).for_each(|(to, word)| *to = u64::from_le_bytes(*word));
+        set
     }
 
     /// Returns the bits of the set, as [`from_bytes`](Self::from_bytes) reads them.

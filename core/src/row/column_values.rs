@@ -86,12 +86,25 @@ impl<'v> ColumnValues<'v> {
         present: ColumnSet,
         bytes: &'v [u8],
     ) -> Option<Self> {
+        let values = Self::split(columns, present, bytes)?;
+        let last_end = values.ends.last_chunk().map_or(0, |end| u32::from_le_bytes(*end));
+        let is_whole = usize::try_from(last_end).is_ok_and(|end| end == values.variable.len());
+        (is_whole && is_ascending(values.ends)).then_some(values)
+    }
+
+    /// Reads the values of a row in memory, whose bytes were made from values that fit the columns.
+    #[inline]
+    pub(super) fn of_row(columns: &'v Columns, bytes: &'v [u8]) -> Option<Self> {
+        let (present, rest) = bytes.split_at_checked(columns.list().len().div_ceil(8))?;
+        Self::split(columns, ColumnSet::from_bytes(present), rest)
+    }
+
+    #[inline]
+    fn split(columns: &'v Columns, present: ColumnSet, bytes: &'v [u8]) -> Option<Self> {
         let sizes = columns.sizes_of(present);
         let (fixed, rest) = bytes.split_at_checked(sizes.fixed_bytes)?;
         let (ends, variable) = rest.split_at_checked(sizes.variable_count * END_BYTES)?;
-        let last_end = ends.last_chunk().map_or(0, |end| u32::from_le_bytes(*end));
-        let is_whole = usize::try_from(last_end).is_ok_and(|end| end == variable.len());
-        (is_whole && is_ascending(ends)).then_some(Self { columns, left: present, fixed, ends, variable, at: 0 })
+        Some(Self { columns, left: present, fixed, ends, variable, at: 0 })
     }
 
     /// Takes the next value: its column, and its bytes. Returns `None` after the last one.
@@ -106,11 +119,12 @@ impl<'v> ColumnValues<'v> {
     #[inline]
     pub fn take_next(&mut self) -> Option<(&'v Column, &'v [u8])> {
         let position = self.left.first_position()?;
+        self.left = self.left.without(position)?;
         self.take_at(position)
     }
 
-    /// Takes the next value, whose column is at `position`.
-    #[inline]
+    /// Takes the value of the column at `position`, the next that the row has. Leaves the set of columns as it is.
+    #[inline(always)]
     fn take_at(&mut self, position: usize) -> Option<(&'v Column, &'v [u8])> {
         let column = self.columns.list().get(position)?;
         let value = match column.place() {
@@ -128,7 +142,6 @@ impl<'v> ColumnValues<'v> {
             }
             ValuePlace::Constant(text) => text.as_bytes(),
         };
-        self.left = self.left.without(position)?;
         Some((column, value))
     }
 
@@ -228,7 +241,8 @@ impl<'v> ColumnValues<'v> {
     /// Iterates over the selected values, each with the place of its column.
     fn each(&self, selected: ColumnSet) -> impl Iterator<Item = (&'v ValuePlace, &'v [u8])> {
         let (positions, mut values) = (self.left.iter(), self.clone());
-        let taken = positions.filter_map(move |position| Some((position, values.take_at(position)?)));
+        let taken =
+            positions.filter_map(move |position| Some((position, values.take_at(position)?)));
         let selected = taken.filter(move |(position, _)| selected.contains(*position));
         selected.map(|(_, (column, value))| (column.place(), value))
     }

@@ -50,11 +50,7 @@ impl Column {
     /// assert_eq!(kind.place(), &ValuePlace::Constant("Employee".into()));
     /// ```
     pub fn constant(name: &str, text: &str) -> Self {
-        Self {
-            name: name.into(),
-            edm: EdmType::String,
-            place: ValuePlace::Constant(text.into()),
-        }
+        Self { name: name.into(), edm: EdmType::String, place: ValuePlace::Constant(text.into()) }
     }
 
     /// Returns the name of the property.
@@ -247,4 +243,42 @@ fn same_names(list: &[Column]) -> Option<Box<[ColumnSet]>> {
         *same = same.with(position);
     }
     Some(by_name.into_values().filter(|same| same.len() > 1).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More readers than the columns remember, each with an order of its own.
+    #[test]
+    fn each_reader_gets_its_own_slots() {
+        static READERS: [&[&str]; 6] =
+            [&["A", "B"], &["B", "A"], &["B"], &["A"], &[], &["C", "A", "B"]];
+        let list = vec![Column::new("A", EdmType::Int32), Column::new("B", EdmType::String)];
+        let columns = Columns::new(list).unwrap();
+        const NONE: u8 = NO_SLOT;
+        for _ in 0..2 {
+            let slots = READERS.map(|names| columns.slots_of_reader(names).into_owned());
+            assert_eq!(slots, [[0, 1], [1, 0], [NONE, 0], [0, NONE], [NONE, NONE], [1, 2]]);
+        }
+        let remembered = |names| matches!(columns.slots_of_reader(names), Cow::Borrowed(_));
+        assert_eq!(READERS.map(remembered), [true, true, true, true, false, false]);
+    }
+
+    #[test]
+    fn columns_of_one_name_and_several_types_have_one_slot() {
+        let types = [EdmType::Int32, EdmType::Int64];
+        let columns = Columns::new(types.map(|edm| Column::new("A", edm)).to_vec()).unwrap();
+        assert_eq!(*columns.slots_of_reader(&["A"]), [0, 0]);
+        assert!(!columns.allows(columns.all()));
+    }
+
+    #[test]
+    fn a_name_has_at_most_65535_bytes_and_columns_are_at_most_255() {
+        let named = |length: usize| vec![Column::new(&"x".repeat(length), EdmType::Int32)];
+        assert!(Columns::new(named(65_535)).is_some() && Columns::new(named(65_536)).is_none());
+        let many = |count: usize| (0..count).map(|n| Column::new(&n.to_string(), EdmType::Int32));
+        assert!(Columns::new(many(255).collect()).is_some());
+        assert!(Columns::new(many(256).collect()).is_none());
+    }
 }

@@ -41,7 +41,8 @@ pub struct Row {
     columns: Option<Arc<Columns>>,
     etag: Option<ETag>,
     /// Names of the properties that are stored encrypted, whatever the entity declares.
-    encrypted: Option<Arc<[Box<str>]>>,
+    // Not a slice: few rows have such names, and each row has this field.
+    encrypted: Option<Arc<Vec<Box<str>>>>,
     /// The result of [`check`](Self::check) once it was made: the bytes that the row takes in a
     /// request.
     pub(super) checked: OnceLock<usize>,
@@ -98,7 +99,8 @@ impl Row {
     /// use entable_core::{Row, row::RowBytes};
     ///
     /// let row = Row::build("Sales", "223").finish()?;
-    /// let bytes = RowBytes::new(row.as_bytes())?;
+    /// let bytes = row.as_bytes();
+    /// let bytes = RowBytes::new(&bytes)?;
     /// assert_eq!(Row::from_row_bytes(bytes), row);
     /// # Ok::<(), entable_core::Error>(())
     /// ```
@@ -116,7 +118,7 @@ impl Row {
     /// row.put("Age", ValueRef::Int32(34));
     /// row.put("Name", ValueRef::String("Jones"));
     /// let row = row.finish()?;
-    /// let selected = Row::from_selected_properties(RowBytes::new(row.as_bytes())?, &["Age".to_owned()])?;
+    /// let selected = Row::from_selected_properties(RowBytes::new(&row.as_bytes())?, &["Age".to_owned()])?;
     /// assert_eq!((selected.get("Age")?, selected.get("Name")?), (Some(ValueRef::Int32(34)), None));
     /// # Ok::<(), entable_core::Error>(())
     /// ```
@@ -320,7 +322,7 @@ impl Row {
     #[doc(hidden)]
     pub fn with_encrypted_names(mut self, names: impl IntoIterator<Item = Box<str>>) -> Self {
         let names: Vec<Box<str>> = names.into_iter().collect();
-        self.encrypted = if names.is_empty() { None } else { Some(names.into()) };
+        self.encrypted = if names.is_empty() { None } else { Some(Arc::new(names)) };
         self
     }
 
@@ -338,7 +340,7 @@ impl Row {
     /// Returns the names of the properties that are marked as stored encrypted.
     #[doc(hidden)]
     pub fn encrypted_names(&self) -> &[Box<str>] {
-        self.encrypted.as_deref().unwrap_or_default()
+        self.encrypted.as_deref().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns whether the property is marked as stored encrypted.

@@ -13,14 +13,14 @@ mod check;
 pub(crate) mod json;
 
 pub use build::RowBuilder;
+pub(crate) use check::json_text_length;
 pub use column_set::{ColumnSet, MAX_COLUMNS};
 pub use column_values::ColumnValues;
 pub use columns::{Column, Columns, ValuePlace};
-pub(crate) use check::json_text_length;
 pub use compact_row::Row;
 pub use etag::{ETag, Location};
-pub use read::{PropertyReader, RawProperty};
 pub(crate) use read::corrupt_row_error;
+pub use read::{PropertyReader, RawProperty};
 pub use row_buffer::RowBuffer;
 pub use row_bytes::RowBytes;
 

@@ -13,10 +13,11 @@ use super::{
 };
 use crate::edm::Ticks;
 
-/// The size of a buffer that rows of a page share. Whoever keeps one row keeps its whole buffer, so it is small.
-const SHARED_BYTES: usize = 4 * 1024;
+/// The size of the pieces of memory that rows of a page share. Whoever keeps one row keeps its piece, so it is small. The
+/// cache that a thread has in glibc also holds no larger ones.
+const SHARED_BYTES: usize = 1_024;
 
-/// Memory for rows that are made one after the other. They share it in pieces of up to 4 KiB.
+/// Memory for rows that are made one after the other. Small rows share it in pieces of 1 KiB.
 ///
 /// ```
 /// use std::sync::Arc;

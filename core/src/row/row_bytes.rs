@@ -60,7 +60,7 @@ pub(super) fn header_of(
 /// use entable_core::{Row, row::RowBytes};
 ///
 /// let row = Row::build("Sales", "223").finish()?;
-/// assert_eq!(RowBytes::new(row.as_bytes())?.key_bytes(), Some((&b"Sales"[..], &b"223"[..])));
+/// assert_eq!(RowBytes::new(&row.as_bytes())?.key_bytes(), Some((&b"Sales"[..], &b"223"[..])));
 /// assert!(RowBytes::new(b"no row").unwrap_err().is_corrupt());
 /// # Ok::<(), entable_core::Error>(())
 /// ```
@@ -123,8 +123,7 @@ impl<'a> RowBytes<'a> {
     /// Returns the values of a row that shares its columns, or `None` if the row describes itself.
     #[inline]
     pub(super) fn column_values(self) -> Option<ColumnValues<'a>> {
-        // The bytes were made from such values.
-        ColumnValues::parse(self.columns?, self.property_bytes())
+        ColumnValues::of_row(self.columns?, self.property_bytes())
     }
 
     /// Returns the length of the PartitionKey in bytes, and both keys' bytes, one after the other.

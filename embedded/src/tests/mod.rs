@@ -1,6 +1,7 @@
 //! Tests of commits and maintenance: they call the code of the writer thread on the test's own thread.
 
 mod rows;
+mod rows_in_memory;
 
 use std::{
     fs::{self, OpenOptions},

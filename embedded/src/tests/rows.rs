@@ -18,14 +18,14 @@ use crate::{
 
 /// A file, whose rows are all stored under the id of one table.
 #[derive(Default)]
-struct File {
-    layouts: Arc<Dictionary>,
+pub(super) struct File {
+    pub(super) layouts: Arc<Dictionary>,
 }
 
-const TABLE: u64 = 1;
+pub(super) const TABLE: u64 = 1;
 
 impl File {
-    fn store(&mut self, row: &Row) -> Vec<u8> {
+    pub(super) fn store(&mut self, row: &Row) -> Vec<u8> {
         self.store_in("Staff", row)
     }
 
@@ -44,13 +44,13 @@ impl File {
     }
 }
 
-fn row(row_key: &str, properties: &[(&str, ValueRef<'_>)]) -> Row {
+pub(super) fn row(row_key: &str, properties: &[(&str, ValueRef<'_>)]) -> Row {
     let mut row = Row::build("p", row_key);
     properties.iter().for_each(|(name, value)| row.put(name, *value));
     row.finish_at(Ticks::UNIX_EPOCH).unwrap()
 }
 
-fn any_value() -> impl Strategy<Value = Value> {
+pub(super) fn any_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         any::<bool>().prop_map(Value::Boolean),
         any::<i32>().prop_map(Value::Int32),
@@ -65,7 +65,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 prop_compose! {
     /// Few names, so that rows share some of them in other orders and with other types.
-    fn any_row()(
+    pub(super) fn any_row()(
         keys in ("[a\u{e9}\u{ffee}\u{1f600}]{0,2}", "[a-c\u{f000}]{0,2}"),
         names in proptest::sample::subsequence(
             vec!["A", "B", "C", "D", "E", "EntityType", "Gr\u{fc}n"], 0..7,
@@ -85,7 +85,7 @@ prop_compose! {
     }
 }
 
-fn any_filter() -> impl Strategy<Value = Filter> {
+pub(super) fn any_filter() -> impl Strategy<Value = Filter> {
     let names = proptest::sample::select(vec!["A", "C", "EntityType", "PartitionKey", "Timestamp"]);
     (names, any_value(), any::<bool>()).prop_map(|(name, value, is_less)| {
         let comparison = if is_less { Comparison::Lt } else { Comparison::Ge };

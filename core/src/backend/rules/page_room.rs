@@ -85,6 +85,11 @@ impl PageRoom {
         self.rows == 0 || self.examined == 0 || self.bytes == 0
     }
 
+    /// Returns how many rows the page may still return.
+    pub const fn rows_left(&self) -> usize {
+        self.rows
+    }
+
     /// Takes room for one more row that is examined.
     pub fn take_examined(&mut self) {
         self.examined = self.examined.saturating_sub(1);

@@ -1,0 +1,108 @@
+//! Tests rows in memory that share their columns: each is equal to the row that describes itself, whatever is asked.
+
+use entable_core::{
+    backend::rules::select_properties,
+    edm::{Ticks, Value, ValueRef},
+    row::Row,
+};
+use proptest::prelude::*;
+
+use super::rows::{File, TABLE, any_filter, any_row, any_value, row};
+use crate::stored_row::{RowCopier, StoredRow, TableSeed};
+
+/// Stores rows, and copies them into memory as the rows of a page.
+fn page(rows: &[Row]) -> Vec<Row> {
+    let mut file = File::default();
+    let values: Vec<_> = rows.iter().map(|row| (row.sort_key(), file.store(row))).collect();
+    let mut copier = RowCopier::of_page(None);
+    let copy = |(address, value): &(Vec<u8>, Vec<u8>)| {
+        let stored = StoredRow::open(TableSeed::of_table(TABLE), &file.layouts, address, value);
+        stored.and_then(|row| copier.copy(&row)).unwrap()
+    };
+    values.iter().map(copy).collect()
+}
+
+fn undecoded(row: &Row) -> Vec<(Vec<u8>, u8, Vec<u8>)> {
+    let mut properties = row.properties();
+    let mut list = Vec::new();
+    while let Some((name, edm, value)) = properties.next_undecoded().unwrap() {
+        list.push((name.to_vec(), edm as u8, value.to_vec()));
+    }
+    list
+}
+
+proptest! {
+    #[test]
+    fn rows_of_a_page_are_the_rows_that_were_stored(
+        rows in proptest::collection::vec(any_row(), 1..20),
+        filter in any_filter(),
+        at in 1..Ticks::MAX.get(),
+        value in any_value(),
+        names in proptest::sample::subsequence(vec!["A", "B", "EntityType", "Gr\u{fc}n"], 0..4),
+    ) {
+        let at = Ticks::new(at).unwrap();
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let new: [(&str, Value); 2] = [("B", value.clone()), ("New", value)];
+        for (read, row) in page(&rows).iter().zip(&rows) {
+            prop_assert!(read == row && row == read);
+            prop_assert_eq!((read.keys(), read.etag()), (row.keys(), row.etag()));
+            prop_assert_eq!(read.as_bytes(), row.as_bytes());
+            prop_assert_eq!(read.byte_len(), row.as_bytes().len());
+            prop_assert_eq!(undecoded(read), undecoded(row));
+            for name in ["A", "B", "C", "D", "E", "EntityType", "Gr\u{fc}n", "New", ""] {
+                prop_assert_eq!(read.get(name).unwrap().is_some(), row.get(name).unwrap().is_some());
+            }
+            prop_assert!(read.has_same_content(row) && row.has_same_content(read));
+            prop_assert_eq!(read.sorted_properties(), row.sorted_properties());
+            prop_assert_eq!(read.property_count().unwrap(), row.property_count().unwrap());
+            prop_assert_eq!(read.service_size().unwrap(), row.service_size().unwrap());
+            prop_assert_eq!(read.check().is_ok(), row.check().is_ok());
+            prop_assert_eq!(filter.matches(read).unwrap(), filter.matches(row).unwrap());
+            let moved = read.with_keys("q", "s").unwrap();
+            prop_assert_eq!(moved, row.with_keys("q", "s").unwrap());
+            prop_assert_eq!(read.with_timestamp(at), row.with_timestamp(at));
+            prop_assert_eq!(
+                read.clone().without_timestamp_and_etag(),
+                row.clone().without_timestamp_and_etag()
+            );
+            prop_assert_eq!(read.with_values(&new).unwrap(), row.with_values(&new).unwrap());
+            let selected = select_properties(read, Some(&names)).unwrap();
+            prop_assert_eq!(selected, select_properties(row, Some(&names)).unwrap());
+        }
+    }
+
+    #[test]
+    fn rows_that_differ_are_not_equal(rows in proptest::collection::vec(any_row(), 2..8)) {
+        let read = page(&rows);
+        for (one, read_one) in rows.iter().zip(&read) {
+            for (other, read_other) in rows.iter().zip(&read) {
+                prop_assert_eq!(read_one == read_other, one.as_bytes() == other.as_bytes());
+                prop_assert_eq!(read_one == other, one.as_bytes() == other.as_bytes());
+                let same = one.has_same_content(other);
+                prop_assert_eq!(read_one.has_same_content(read_other), same);
+                prop_assert_eq!(read_one.has_same_content(other), same);
+            }
+        }
+    }
+}
+
+/// Both rows have the same bytes, and other columns.
+#[test]
+fn equal_bytes_under_other_columns_are_other_rows() {
+    let rows = [("A", "X"), ("B", "Y")].map(|(name, kind)| {
+        row("r", &[("EntityType", ValueRef::String(kind)), (name, ValueRef::Int32(1))])
+    });
+    let read = page(&rows);
+    assert_ne!(read[0], read[1]);
+    assert!(!read[0].has_same_content(&read[1]));
+}
+
+/// The first 1,000 texts of a page are as long as their numbers, so that pieces end at any place.
+#[test]
+fn rows_of_any_length_follow_each_other_in_memory() {
+    let text = "x".repeat(3_000);
+    let rows: Vec<_> = (0..1_000)
+        .map(|n| row(&format!("{n}"), &[("Text", ValueRef::String(&text[..n * 7 % 3_000]))]))
+        .collect();
+    assert_eq!(page(&rows), rows);
+}
