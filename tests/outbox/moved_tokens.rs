@@ -132,7 +132,7 @@ async fn stored_rows(world: &World, table: &str) -> Vec<Stored<DynamicEntity>> {
 
 async fn hides_its_secrets(world: &World, table: &str) {
     for row in stored_rows(world, table).await {
-        let text = format!("{:?}{}", row.row(), String::from_utf8_lossy(row.row().as_bytes()));
+        let text = format!("{:?}{}", row.row(), String::from_utf8_lossy(&row.row().as_bytes()));
         assert!(!text.contains("secret-"), "{text}");
     }
 }
