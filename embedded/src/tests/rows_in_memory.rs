@@ -44,7 +44,8 @@ proptest! {
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let new: [(&str, Value); 2] = [("B", value.clone()), ("New", value)];
         for (read, row) in page(&rows).iter().zip(&rows) {
-            prop_assert!(read == row && row == read);
+            prop_assert_eq!(read, row);
+            prop_assert_eq!(row, read);
             prop_assert_eq!((read.keys(), read.etag()), (row.keys(), row.etag()));
             prop_assert_eq!(read.as_bytes(), row.as_bytes());
             prop_assert_eq!(read.byte_len(), row.as_bytes().len());
