@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use entable_core::{
     edm::EdmType,
-    row::{Column, MAX_COLUMNS},
+    row::{MAX_COLUMNS, RowColumn},
 };
 
 use crate::{
@@ -30,13 +30,13 @@ pub(crate) struct LayoutsOfKind {
     /// The names of the columns, with their types and the layouts that have them.
     by_name: HashMap<Box<[u8]>, Vec<(EdmType, LayoutSet)>>,
     /// The columns of all layouts. If they are more than a layout can have, some are missing.
-    all_columns: Vec<Column>,
+    all_columns: Vec<RowColumn>,
 }
 
 /// A layout that is not made yet.
 pub(crate) struct LayoutPlan<'l> {
     /// The columns that it takes over from other layouts.
-    shared: &'l [Column],
+    shared: &'l [RowColumn],
     /// Its number of bytes.
     pub(crate) bytes: usize,
 }
@@ -44,7 +44,11 @@ pub(crate) struct LayoutPlan<'l> {
 impl LayoutPlan<'_> {
     /// Merges the row's properties into the shared columns, each after the one that precedes it in the row. Returns `None`
     /// if a name is not UTF-8.
-    pub(crate) fn columns(&self, row: &RowProperties<'_>, kind: Kind<'_>) -> Option<Vec<Column>> {
+    pub(crate) fn columns(
+        &self,
+        row: &RowProperties<'_>,
+        kind: Kind<'_>,
+    ) -> Option<Vec<RowColumn>> {
         let own = row.list.iter().map(|property| column_of_property(property, kind));
         let mut columns = self.shared.to_vec();
         insert_columns(&mut columns, &own.collect::<Option<Vec<_>>>()?);
@@ -116,7 +120,7 @@ impl LayoutsOfKind {
         } else {
             Some((LayoutSet::MAX, &*self.all_columns))
         };
-        let width = |(set, columns): &(LayoutSet, &[Column])| {
+        let width = |(set, columns): &(LayoutSet, &[RowColumn])| {
             columns.len() + by_property.iter().filter(|with| **with & set == 0).count()
         };
         let extended = extended.filter(|extended| width(extended) <= MAX_COLUMNS);
@@ -134,7 +138,7 @@ impl LayoutsOfKind {
         row: &RowProperties<'_>,
         kind: Kind<'_>,
         by_property: &[LayoutSet],
-    ) -> Option<(LayoutSet, &[Column])> {
+    ) -> Option<(LayoutSet, &[RowColumn])> {
         let with_common = self.layouts.iter().enumerate().map(|(bit, layout)| {
             let set: LayoutSet = 1 << bit;
             (
@@ -154,7 +158,7 @@ impl LayoutsOfKind {
 }
 
 /// Inserts columns into others, each after the one that it follows.
-fn insert_columns(columns: &mut Vec<Column>, others: &[Column]) {
+fn insert_columns(columns: &mut Vec<RowColumn>, others: &[RowColumn]) {
     let mut next = 0;
     for other in others {
         let known = columns.iter().position(|column| column.is_same(other));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use entable_core::{
     edm::Ticks,
-    row::{Column, ColumnSet, Row, ValuePlace},
+    row::{ColumnSet, Row, RowColumn, ValuePlace},
 };
 
 use crate::{
@@ -93,7 +93,7 @@ fn put_row(
 /// Writes values in the order of the layout: first the values of fixed length, then the ends of the others, then the
 /// others.
 fn put_values(layout: &RowLayout, values: &[(usize, &[u8])], out: &mut Vec<u8>) {
-    let place_of = |position: usize| layout.columns.list().get(position).map(Column::place);
+    let place_of = |position: usize| layout.columns.list().get(position).map(RowColumn::place);
     for (position, value) in values {
         if let Some(ValuePlace::Fixed(_)) = place_of(*position) {
             out.extend_from_slice(value);

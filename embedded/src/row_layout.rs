@@ -4,7 +4,7 @@ use std::{str::from_utf8, sync::Arc};
 
 use entable_core::{
     edm::EdmType,
-    row::{Column, ColumnSet, Columns, MAX_COLUMNS, ValuePlace},
+    row::{ColumnSet, Columns, MAX_COLUMNS, RowColumn, ValuePlace},
 };
 
 use crate::row_properties::{ENTITY_TYPE, Property, RowProperties};
@@ -50,36 +50,36 @@ impl<'k> Kind<'k> {
 }
 
 /// Returns the column of a property of a row. Returns `None` for a name that is not UTF-8.
-pub(crate) fn column_of_property(property: &Property<'_>, kind: Kind<'_>) -> Option<Column> {
+pub(crate) fn column_of_property(property: &Property<'_>, kind: Kind<'_>) -> Option<RowColumn> {
     let name = from_utf8(property.name).ok()?;
     Some(match kind.constant().filter(|_| property.is_entity_type()) {
-        Some(text) => Column::constant(name, text),
-        None => Column::new(name, property.edm),
+        Some(text) => RowColumn::constant(name, text),
+        None => RowColumn::new(name, property.edm),
     })
 }
 
-fn is_of_property(column: &Column, property: &Property<'_>) -> bool {
+fn is_of_property(column: &RowColumn, property: &Property<'_>) -> bool {
     column.edm() == property.edm && column.name().as_bytes() == property.name
 }
 
-fn is_constant(column: &Column) -> bool {
+fn is_constant(column: &RowColumn) -> bool {
     matches!(column.place(), ValuePlace::Constant(_))
 }
 
-fn put_column(column: &Column, out: &mut Vec<u8>) {
+fn put_column(column: &RowColumn, out: &mut Vec<u8>) {
     out.push(if is_constant(column) { CONSTANT } else { column.edm() as u8 });
     put_text(column.name().as_bytes(), out);
 }
 
-fn take_column(kind: Kind<'_>, rest: &mut &[u8]) -> Option<Column> {
+fn take_column(kind: Kind<'_>, rest: &mut &[u8]) -> Option<RowColumn> {
     let ([tag], after) = rest.split_first_chunk()?;
     *rest = after;
     let name = take_text(rest)?;
     if *tag == CONSTANT {
         let constant = kind.constant().filter(|_| name.as_bytes() == ENTITY_TYPE)?;
-        return Some(Column::constant(name, constant));
+        return Some(RowColumn::constant(name, constant));
     }
-    Some(Column::new(name, EdmType::from_tag(*tag)?))
+    Some(RowColumn::new(name, EdmType::from_tag(*tag)?))
 }
 
 /// Writes the length of a text, then the text. It is a name of a property or table, or an `EntityType`, which all fit a
@@ -109,7 +109,7 @@ pub(crate) struct RowLayout {
 
 impl RowLayout {
     /// Makes a layout. Returns `None` if it has too many columns, one of them twice, or not its kind's text exactly once.
-    pub(crate) fn new(id: u32, kind: Kind<'_>, columns: Vec<Column>) -> Option<Self> {
+    pub(crate) fn new(id: u32, kind: Kind<'_>, columns: Vec<RowColumn>) -> Option<Self> {
         let constants = columns.iter().filter(|column| is_constant(column)).count();
         if constants != usize::from(kind.constant().is_some()) {
             return None;
@@ -177,7 +177,7 @@ impl RowLayout {
     }
 }
 
-fn encode_body(kind: Kind<'_>, columns: &[Column]) -> Vec<u8> {
+fn encode_body(kind: Kind<'_>, columns: &[RowColumn]) -> Vec<u8> {
     let (tag, text) = kind.tag_and_text();
     let mut body = vec![VERSION, tag];
     put_text(text.as_bytes(), &mut body);

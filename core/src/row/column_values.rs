@@ -11,7 +11,7 @@ use bytes::BytesMut;
 
 use super::{
     column_set::ColumnSet,
-    columns::{Column, Columns, ValuePlace},
+    columns::{Columns, RowColumn, ValuePlace},
     read::corrupt_row_error,
 };
 use crate::{
@@ -25,9 +25,9 @@ const END_BYTES: usize = 4;
 /// The values of a row, borrowed, in the order of its columns. Reading takes them one after the other.
 ///
 /// ```
-/// use entable_core::{EdmType, ValueRef, row::{Column, ColumnValues, Columns}};
+/// use entable_core::{EdmType, ValueRef, row::{RowColumn, ColumnValues, Columns}};
 ///
-/// let columns = vec![Column::new("Age", EdmType::Int32), Column::new("Name", EdmType::String)];
+/// let columns = vec![RowColumn::new("Age", EdmType::Int32), RowColumn::new("Name", EdmType::String)];
 /// let Some(columns) = Columns::new(columns) else { return Ok(()) };
 /// let bytes = [&[0b11][..], &34_i32.to_le_bytes(), &5_u32.to_le_bytes(), b"Jones"].concat();
 /// let Some(values) = ColumnValues::parse(&columns, &bytes) else { return Ok(()) };
@@ -58,8 +58,8 @@ impl<'v> ColumnValues<'v> {
     /// Reads which columns a row has. Also returns the bytes after that. Returns `None` if no row can have them.
     ///
     /// ```
-    /// # use entable_core::{EdmType, row::{Column, ColumnSet, ColumnValues, Columns}};
-    /// let Some(columns) = Columns::new(vec![Column::new("Age", EdmType::Int32)]) else { return };
+    /// # use entable_core::{EdmType, row::{RowColumn, ColumnSet, ColumnValues, Columns}};
+    /// let Some(columns) = Columns::new(vec![RowColumn::new("Age", EdmType::Int32)]) else { return };
     /// assert_eq!(ColumnValues::split_present(&columns, &[1, 34]), Some((columns.all(), &[34][..])));
     /// assert_eq!(ColumnValues::split_present(&columns, &[2]), None);
     /// ```
@@ -73,8 +73,8 @@ impl<'v> ColumnValues<'v> {
     /// Reads the values of a row that has the columns `present`, from the bytes after these.
     ///
     /// ```
-    /// # use entable_core::{EdmType, ValueRef, row::{Column, ColumnValues, Columns}};
-    /// let Some(columns) = Columns::new(vec![Column::new("Yes", EdmType::Boolean)]) else { return Ok(()) };
+    /// # use entable_core::{EdmType, ValueRef, row::{RowColumn, ColumnValues, Columns}};
+    /// let Some(columns) = Columns::new(vec![RowColumn::new("Yes", EdmType::Boolean)]) else { return Ok(()) };
     /// let values = ColumnValues::parse_present(&columns, columns.all(), &[1]);
     /// assert_eq!(values.map(|values| values.get("Yes")).transpose()?, Some(Some(ValueRef::Boolean(true))));
     /// assert!(ColumnValues::parse_present(&columns, columns.all(), &[1, 1]).is_none());
@@ -110,14 +110,14 @@ impl<'v> ColumnValues<'v> {
     /// Takes the next value: its column, and its bytes. Returns `None` after the last one.
     ///
     /// ```
-    /// # use entable_core::{EdmType, row::{Column, ColumnValues, Columns}};
-    /// let Some(columns) = Columns::new(vec![Column::new("Yes", EdmType::Boolean)]) else { return };
+    /// # use entable_core::{EdmType, row::{RowColumn, ColumnValues, Columns}};
+    /// let Some(columns) = Columns::new(vec![RowColumn::new("Yes", EdmType::Boolean)]) else { return };
     /// let Some(mut values) = ColumnValues::parse(&columns, &[1, 0]) else { return };
     /// let first = values.take_next().map(|(column, value)| (column.name(), value));
     /// assert_eq!((first, values.take_next()), (Some(("Yes", &[0][..])), None));
     /// ```
     #[inline]
-    pub fn take_next(&mut self) -> Option<(&'v Column, &'v [u8])> {
+    pub fn take_next(&mut self) -> Option<(&'v RowColumn, &'v [u8])> {
         let position = self.left.first_position()?;
         self.left = self.left.without(position)?;
         self.take_at(position)
@@ -125,7 +125,7 @@ impl<'v> ColumnValues<'v> {
 
     /// Takes the value of the column at `position`, the next that the row has. Leaves the set of columns as it is.
     #[inline(always)]
-    fn take_at(&mut self, position: usize) -> Option<(&'v Column, &'v [u8])> {
+    fn take_at(&mut self, position: usize) -> Option<(&'v RowColumn, &'v [u8])> {
         let column = self.columns.list().get(position)?;
         let value = match column.place() {
             ValuePlace::Fixed(width) => {
@@ -166,7 +166,7 @@ impl<'v> ColumnValues<'v> {
             return Ok(Some(ValueRef::String(text)));
         }
         let mut values = self.clone();
-        let same = |(taken, _): &(&Column, _)| std::ptr::eq(*taken, column);
+        let same = |(taken, _): &(&RowColumn, _)| std::ptr::eq(*taken, column);
         let value = std::iter::from_fn(|| values.take_next()).find(same);
         let value = value.and_then(|(_, value)| ValueRef::from_stored(column.edm(), value));
         value.map(Some).ok_or_else(damaged_value_error)

@@ -22,20 +22,27 @@ pub enum ValuePlace {
 /// A property that rows with the same columns may have.
 ///
 /// ```
-/// use entable_core::{EdmType, row::Column};
+/// use entable_core::{EdmType, row::RowColumn};
 ///
-/// assert!(Column::new("Age", EdmType::Int32).is_same(&Column::new("Age", EdmType::Int32)));
-/// assert!(!Column::new("Age", EdmType::Int32).is_same(&Column::new("Age", EdmType::Int64)));
+/// assert!(RowColumn::new("Age", EdmType::Int32).is_same(&RowColumn::new("Age", EdmType::Int32)));
+/// assert!(!RowColumn::new("Age", EdmType::Int32).is_same(&RowColumn::new("Age", EdmType::Int64)));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct RowColumn {
     name: Box<str>,
     edm: EdmType,
     place: ValuePlace,
 }
 
-impl Column {
+impl RowColumn {
     /// Creates the column of a property whose value each row has.
+    ///
+    /// ```
+    /// use entable_core::{EdmType, row::{RowColumn, ValuePlace}};
+    ///
+    /// assert_eq!(RowColumn::new("Age", EdmType::Int32).place(), &ValuePlace::Fixed(4));
+    /// assert_eq!(RowColumn::new("Name", EdmType::String).place(), &ValuePlace::Variable);
+    /// ```
     pub fn new(name: &str, edm: EdmType) -> Self {
         let place = edm.fixed_width().map_or(ValuePlace::Variable, ValuePlace::Fixed);
         Self { name: name.into(), edm, place }
@@ -44,9 +51,9 @@ impl Column {
     /// Creates the column of a String that is the same in all rows.
     ///
     /// ```
-    /// use entable_core::row::{Column, ValuePlace};
+    /// use entable_core::row::{RowColumn, ValuePlace};
     ///
-    /// let kind = Column::constant("EntityType", "Employee");
+    /// let kind = RowColumn::constant("EntityType", "Employee");
     /// assert_eq!(kind.place(), &ValuePlace::Constant("Employee".into()));
     /// ```
     pub fn constant(name: &str, text: &str) -> Self {
@@ -54,6 +61,11 @@ impl Column {
     }
 
     /// Returns the name of the property.
+    ///
+    /// ```
+    /// # use entable_core::{EdmType, row::RowColumn};
+    /// assert_eq!(RowColumn::new("Age", EdmType::Int32).name(), "Age");
+    /// ```
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
@@ -80,16 +92,16 @@ impl Column {
 /// The columns that many rows share. They never change.
 ///
 /// ```
-/// use entable_core::{EdmType, row::{Column, Columns}};
+/// use entable_core::{EdmType, row::{RowColumn, Columns}};
 ///
-/// let columns = Columns::new(vec![Column::new("Age", EdmType::Int32), Column::new("Name", EdmType::String)]);
+/// let columns = Columns::new(vec![RowColumn::new("Age", EdmType::Int32), RowColumn::new("Name", EdmType::String)]);
 /// assert_eq!(columns.map(|columns| columns.all().len()), Some(2));
-/// let twice = vec![Column::new("Age", EdmType::Int32), Column::new("Age", EdmType::Int32)];
+/// let twice = vec![RowColumn::new("Age", EdmType::Int32), RowColumn::new("Age", EdmType::Int32)];
 /// assert!(Columns::new(twice).is_none());
 /// ```
 #[derive(Debug)]
 pub struct Columns {
-    list: Box<[Column]>,
+    list: Box<[RowColumn]>,
     /// The set of all columns.
     all: ColumnSet,
     /// For each name with several types, its columns. A row has at most one of them.
@@ -125,7 +137,7 @@ pub(super) const NO_SLOT: u8 = u8::MAX;
 impl Columns {
     /// Creates columns in the order of their values. Returns `None` for more than [`MAX_COLUMNS`], if a column is there
     /// twice, and for a name of over 65,535 bytes.
-    pub fn new(list: Vec<Column>) -> Option<Self> {
+    pub fn new(list: Vec<RowColumn>) -> Option<Self> {
         let has_long_name = list.iter().any(|column| u16::try_from(column.name.len()).is_err());
         if list.len() > MAX_COLUMNS || has_long_name {
             return None;
@@ -146,12 +158,12 @@ impl Columns {
     /// Returns the columns in order.
     ///
     /// ```
-    /// # use entable_core::{EdmType, row::{Column, Columns}};
-    /// let columns = Columns::new(vec![Column::new("Age", EdmType::Int32)]);
+    /// # use entable_core::{EdmType, row::{RowColumn, Columns}};
+    /// let columns = Columns::new(vec![RowColumn::new("Age", EdmType::Int32)]);
     /// assert_eq!(columns.map(|columns| columns.list()[0].name().to_owned()), Some("Age".to_owned()));
     /// ```
     #[inline]
-    pub fn list(&self) -> &[Column] {
+    pub fn list(&self) -> &[RowColumn] {
         &self.list
     }
 
@@ -164,9 +176,9 @@ impl Columns {
     /// Returns whether a row can have exactly these columns: none that is not there, and no property with two types.
     ///
     /// ```
-    /// use entable_core::{EdmType, row::{Column, ColumnSet, Columns}};
+    /// use entable_core::{EdmType, row::{RowColumn, ColumnSet, Columns}};
     ///
-    /// let columns = vec![Column::new("Age", EdmType::Int32), Column::new("Age", EdmType::Int64)];
+    /// let columns = vec![RowColumn::new("Age", EdmType::Int32), RowColumn::new("Age", EdmType::Int64)];
     /// let Some(columns) = Columns::new(columns) else { return };
     /// assert!(columns.allows(ColumnSet::default().with(1)));
     /// assert!(!columns.allows(columns.all()));
@@ -179,8 +191,8 @@ impl Columns {
     /// Returns the positions of the columns with a name: one for each of its types.
     ///
     /// ```
-    /// # use entable_core::{EdmType, row::{Column, Columns}};
-    /// let columns = Columns::new(vec![Column::new("Age", EdmType::Int32)]);
+    /// # use entable_core::{EdmType, row::{RowColumn, Columns}};
+    /// let columns = Columns::new(vec![RowColumn::new("Age", EdmType::Int32)]);
     /// assert_eq!(columns.map(|columns| columns.positions_of_name(b"Age").next()), Some(Some(0)));
     /// ```
     pub fn positions_of_name(&self, name: &[u8]) -> impl Iterator<Item = usize> {
@@ -224,7 +236,7 @@ impl Columns {
     }
 
     fn slots_of(&self, names: &[&str]) -> Box<[u8]> {
-        let slot_of = |column: &Column| {
+        let slot_of = |column: &RowColumn| {
             let slot = names.iter().position(|name| **name == *column.name);
             slot.and_then(|slot| u8::try_from(slot).ok()).unwrap_or(NO_SLOT)
         };
@@ -233,7 +245,7 @@ impl Columns {
 }
 
 /// Returns, for each name with several types, the set of its columns. `None` if a column is there twice.
-fn same_names(list: &[Column]) -> Option<Box<[ColumnSet]>> {
+fn same_names(list: &[RowColumn]) -> Option<Box<[ColumnSet]>> {
     let mut by_name: HashMap<&str, ColumnSet> = HashMap::with_capacity(list.len());
     for (position, column) in list.iter().enumerate() {
         let same = by_name.entry(&column.name).or_default();
@@ -254,7 +266,7 @@ mod tests {
     fn each_reader_gets_its_own_slots() {
         static READERS: [&[&str]; 6] =
             [&["A", "B"], &["B", "A"], &["B"], &["A"], &[], &["C", "A", "B"]];
-        let list = vec![Column::new("A", EdmType::Int32), Column::new("B", EdmType::String)];
+        let list = vec![RowColumn::new("A", EdmType::Int32), RowColumn::new("B", EdmType::String)];
         let columns = Columns::new(list).unwrap();
         const NONE: u8 = NO_SLOT;
         for _ in 0..2 {
@@ -268,16 +280,17 @@ mod tests {
     #[test]
     fn columns_of_one_name_and_several_types_have_one_slot() {
         let types = [EdmType::Int32, EdmType::Int64];
-        let columns = Columns::new(types.map(|edm| Column::new("A", edm)).to_vec()).unwrap();
+        let columns = Columns::new(types.map(|edm| RowColumn::new("A", edm)).to_vec()).unwrap();
         assert_eq!(*columns.slots_of_reader(&["A"]), [0, 0]);
         assert!(!columns.allows(columns.all()));
     }
 
     #[test]
     fn a_name_has_at_most_65535_bytes_and_columns_are_at_most_255() {
-        let named = |length: usize| vec![Column::new(&"x".repeat(length), EdmType::Int32)];
+        let named = |length: usize| vec![RowColumn::new(&"x".repeat(length), EdmType::Int32)];
         assert!(Columns::new(named(65_535)).is_some() && Columns::new(named(65_536)).is_none());
-        let many = |count: usize| (0..count).map(|n| Column::new(&n.to_string(), EdmType::Int32));
+        let many =
+            |count: usize| (0..count).map(|n| RowColumn::new(&n.to_string(), EdmType::Int32));
         assert!(Columns::new(many(255).collect()).is_some());
         assert!(Columns::new(many(256).collect()).is_none());
     }

@@ -16,7 +16,7 @@ pub use build::RowBuilder;
 pub(crate) use check::json_text_length;
 pub use column_set::{ColumnSet, MAX_COLUMNS};
 pub use column_values::ColumnValues;
-pub use columns::{Column, Columns, ValuePlace};
+pub use columns::{Columns, RowColumn, ValuePlace};
 pub use compact_row::Row;
 pub use etag::{ETag, Location};
 pub(crate) use read::corrupt_row_error;

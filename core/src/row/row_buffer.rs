@@ -24,10 +24,10 @@ const SHARED_BYTES: usize = 1_024;
 ///
 /// use entable_core::{
 ///     EdmType, Ticks, ValueRef,
-///     row::{Column, ColumnValues, Columns, RowBuffer},
+///     row::{RowColumn, ColumnValues, Columns, RowBuffer},
 /// };
 ///
-/// let Some(columns) = Columns::new(vec![Column::new("Age", EdmType::Int32)]) else { return Ok(()) };
+/// let Some(columns) = Columns::new(vec![RowColumn::new("Age", EdmType::Int32)]) else { return Ok(()) };
 /// let columns = Arc::new(columns);
 /// let Some(values) = ColumnValues::parse(&columns, &[1, 34, 0, 0, 0]) else { return Ok(()) };
 /// let mut rows = RowBuffer::shared();
