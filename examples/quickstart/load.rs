@@ -1,4 +1,4 @@
-//! Loads the files into the tables, with a progress bar for each.
+//! Loads the files into the tables.
 
 use std::{
     path::Path,
@@ -6,7 +6,6 @@ use std::{
 };
 
 use entable::{BoxError, prelude::*, table::Writable};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
     csv::{self, CsvError},
@@ -63,19 +62,7 @@ where
     let start = Instant::now();
     table.delete_table_if_exists().await?;
     create(table).await?;
-    let bar = ProgressBar::new(entities.len().try_into()?);
-    bar.set_style(ProgressStyle::with_template("{msg:10} {wide_bar} {pos}/{len} {eta}")?);
-    bar.set_message(table.name().to_owned());
-    let report = table
-        .bulk()
-        .on_progress({
-            let bar = bar.clone();
-            move |progress| bar.set_position(progress.done)
-        })
-        .insert_all(entities)
-        .await?
-        .into_result()?;
-    bar.finish_and_clear();
+    let report = table.bulk().insert_all(entities).await?.into_result()?;
     println!(
         "{:10} {:6} entities in {:4} requests, {:.2} s",
         table.name(),
