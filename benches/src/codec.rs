@@ -106,7 +106,7 @@ pub(crate) fn run() {
 fn compare<E: TableEntity, P: DeserializeOwned>(name: &str, entities: &[E], json: &[String]) {
     let rows: Vec<Row> = entities.iter().map(|entity| entity.to_row().unwrap()).collect();
     let stored: Vec<bytes::Bytes> =
-        rows.iter().map(|row| bytes::Bytes::copy_from_slice(row.as_bytes())).collect();
+        rows.iter().map(|row| bytes::Bytes::copy_from_slice(&row.as_bytes())).collect();
     let rounds = ENTITIES / entities.len();
     let (ours, theirs) = in_turns(
         || {

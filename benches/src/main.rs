@@ -27,8 +27,8 @@ mod figure;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/flight.rs"]
 mod flight;
-mod get;
 mod index;
+mod instructions;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/line.rs"]
 mod line;
@@ -64,6 +64,9 @@ fn main() {
     if embedded::is_child(&arguments) {
         return embedded::child(&arguments);
     }
+    if instructions::is_child(&arguments) {
+        return instructions::child(&arguments);
+    }
     #[cfg(feature = "azure")]
     if azure::is_child(&arguments) {
         return azure::child(&arguments);
@@ -83,7 +86,6 @@ fn main() {
         (false, false) => Size::Usual,
     };
     let data = arguments.iter().find_map(|argument| argument.strip_prefix("data="));
-    let gets = arguments.iter().find_map(|argument| argument.strip_prefix("gets="));
     #[cfg(feature = "peers")]
     let svg = arguments.iter().find_map(|argument| argument.strip_prefix("svg="));
     for suite in arguments.iter().filter(|argument| !argument.contains('=')) {
@@ -102,7 +104,7 @@ fn main() {
             "resolve" => resolve::run(),
             "encrypt" => encrypt::run(),
             "load" => load::run(data.map(Path::new)),
-            "get" => get::run(gets.and_then(|gets| gets.parse().ok()).unwrap_or(10_000)),
+            "instructions" => instructions::run(),
             "data" => moving::run(data.map(Path::new)),
             #[cfg(feature = "azure")]
             "azure" => azure::run(),
@@ -115,7 +117,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, compile, index, models, blobs, outbox, peers, resolve, encrypt, load, data, get, azure, serve"
+                    "no suite `{other}`, there are: embedded, codec, compile, index, models, blobs, outbox, peers, resolve, encrypt, load, data, instructions, azure, serve"
                 )
             }
         }

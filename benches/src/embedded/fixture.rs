@@ -89,7 +89,7 @@ pub(crate) fn fill_raw(database: &Database, rows: std::ops::Range<usize>) {
         for number in rows {
             let (partition_key, row_key) = keys(*number);
             let key = encode_sort_key(&partition_key, &row_key);
-            table.insert(&*key, row(*number).as_bytes()).unwrap();
+            table.insert(&*key, &*row(*number).as_bytes()).unwrap();
         }
         drop(table);
         transaction.commit().unwrap();

@@ -81,7 +81,7 @@ fn raw_batches(database: &Database, first: usize) {
         for number in 0..100 {
             let row = row(first + batch * 100 + number);
             let key = encode_sort_key(row.partition_key(), row.row_key());
-            table.insert(&*key, row.as_bytes()).unwrap();
+            table.insert(&*key, &*row.as_bytes()).unwrap();
         }
         drop(table);
         transaction.commit().unwrap();
