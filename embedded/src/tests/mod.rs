@@ -1,5 +1,6 @@
 //! Tests of commits and maintenance: they call the code of the writer thread on the test's own thread.
 
+mod layouts;
 mod rows;
 mod rows_in_memory;
 
