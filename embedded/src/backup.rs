@@ -211,9 +211,11 @@ fn append_rows(
     table: &str,
     chunk: &Chunk,
 ) -> Result<(), redb::Error> {
-    let mut layouts = transaction.open_table(LAYOUTS)?;
-    for (id, layout) in &chunk.layouts {
-        layouts.insert(id, &**layout)?;
+    if !chunk.layouts.is_empty() {
+        let mut layouts = transaction.open_table(LAYOUTS)?;
+        for (id, layout) in &chunk.layouts {
+            layouts.insert(id, &**layout)?;
+        }
     }
     let mut rows = transaction.open_table(RowsDefinition::new(table))?;
     let mut end = rows.upper_bound_mut(Bound::<&[u8]>::Unbounded)?;
