@@ -5,10 +5,13 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use futures_util::TryStreamExt;
 use time::OffsetDateTime;
 
-use super::build::{ItemSource, Query};
+use super::{
+    build::{ItemSource, Query},
+    decode::{QueriedVersion, recognize_or_skip},
+};
 use crate::{
     edm::{InvalidValue, ValueRef},
-    entity::{Column, ReadColumn, Recognition, Stored, TableEntity},
+    entity::{Column, ReadColumn, Schema, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     key::RowFamily,
     row::{ETag, Row, error_with_row_keys},
@@ -214,7 +217,7 @@ impl<E: TableEntity> Query<E, Stored<E>> {
         Ok(self.map_source(|source| match source {
             ItemSource::Rows(_) => ItemSource::Rows(Arc::new(move |_, row| {
                 let row = row?;
-                match recognize::<E>(&row, family) {
+                match is_shown(E::SCHEMA, &row, family) {
                     Ok(true) => Ok(Some(RecognizedRow { row, family })),
                     Ok(false) => Ok(None),
                     Err(error) => Err(error_with_row_keys(&row, error)),
@@ -238,12 +241,12 @@ impl<E: TableEntity> Query<E, Stored<E>> {
     }
 }
 
-/// Returns whether a row is one of the entity in its own version and of `family`, as a query decides it.
-fn recognize<E: TableEntity>(row: &Row, family: &'static RowFamily) -> Result<bool> {
-    match E::SCHEMA.recognize_as(row, family)? {
-        Recognition::Ours => Ok(true),
-        Recognition::Foreign(_) | Recognition::Unmarked => Ok(false),
-        Recognition::Version(version) => {
+/// Returns whether the entity's query shows a row. Fails for another version of the entity.
+fn is_shown(schema: &'static Schema, row: &Row, family: &'static RowFamily) -> Result<bool> {
+    match recognize_or_skip(schema, row, family)? {
+        Some(QueriedVersion::Own) => Ok(true),
+        None => Ok(false),
+        Some(QueriedVersion::Other(version)) => {
             let message = format!(
                 "the row is of version {version}, which is upgraded when an entity is made of it; use `collect` or `stream`"
             );
