@@ -1,7 +1,11 @@
 //! Tests an entity without copies: one request per verb.
 
 use entable::{
-    backend::{Memory, layer::Recorder},
+    ServiceCode,
+    backend::{
+        Memory,
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
+    },
     prelude::*,
 };
 
@@ -151,6 +155,26 @@ async fn a_failure_indexes_the_input() -> Result<(), Error> {
     assert!(report.failed.iter().all(|failure| failure.error.is_precondition_failed()));
     let error = report.into_result().unwrap_err();
     assert_eq!(error.failed_index().map(|index| input[index].id), Some(TAKEN[0]));
+    Ok(())
+}
+
+/// The service sends a transaction of one change as a request without positions.
+#[tokio::test]
+async fn a_refused_change_has_its_position_also_alone() -> Result<(), Error> {
+    let faults = FaultInjector::around(Memory::new());
+    let staff = Client::builder().backend(faults.clone()).build()?.table::<Employee>();
+    staff.create().await?;
+    let refused = || Error::service(ServiceCode::EntityAlreadyExists, "the row exists");
+    for (count, position) in [(1, Some(0)), (2, None)] {
+        let mut transaction = staff.transaction();
+        (0..count).try_for_each(|id| transaction.insert(&employee(id, 34)).map(drop))?;
+        faults.inject(RequestKind::Apply, 0, InjectedFault::Before(refused()));
+        let error = transaction.commit().await.unwrap_err();
+        assert_eq!((error.is_conflict(), error.failed_index()), (true, position), "{error}");
+    }
+    faults.inject(RequestKind::Apply, 0, InjectedFault::Before(refused()));
+    let error = staff.insert(&employee(1, 34)).await.unwrap_err();
+    assert_eq!(error.failed_index(), None, "a verb has no positions");
     Ok(())
 }
 
