@@ -24,7 +24,7 @@
 //! - `Retry`: `retry_non_backend_read`, `retry_non_backend_write`
 //! - `Row`: `byte_offset_of_reader`, `encrypted_names`, `has_encrypted_name`, `inherit_encrypted_names_of`,
 //!   `location_read_from`, `properties_from_offset`, `sorted_properties`, `with_encrypted_names`, `without_keys`
-//! - `RowBuilder`: `put_undecoded`, `reserve_bytes`
+//! - `RowBuilder`: `reserve_bytes`
 //! - `RowFamily`: `has_dated_tables`, `leaves_out`, `of_copy`, `of_list`, `of_primary`, `part_restoring`,
 //!   `table_given_primary_table`
 //! - `SimulatedAccount`: `answer`

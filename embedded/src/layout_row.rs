@@ -7,7 +7,7 @@ use entable_core::{
     error::Result,
     filter::Filter,
     key::keys_of_sort_key,
-    row::{ColumnSet, ColumnValues, Columns, Row, RowBuffer},
+    row::{ColumnSet, ColumnValues, Columns, Row, RowBuffer, RowBytes},
 };
 
 use crate::row_layout::RowLayout;
@@ -70,19 +70,20 @@ impl<'v> LayoutRow<'v> {
         let mut values = self.values.clone();
         let mut by_position = vec![None; columns.list().len()];
         for position in self.values.left().iter() {
-            let (column, bytes) = values.take_next()?;
-            let value = ValueRef::from_stored(column.edm(), bytes)?;
-            *by_position.get_mut(position)? = Some((column.name(), value));
+            let (column, value) = values.take_next()?;
+            *by_position.get_mut(position)? = Some((column.name().as_bytes(), column.edm(), value));
         }
         let mut row = Row::build(&self.keys.0, &self.keys.1);
         for position in order.iter().copied().map(usize::from) {
             // Each property has exactly one place in the order.
-            let (name, value) = by_position.get_mut(position)?.take()?;
+            let property = by_position.get_mut(position)?.take()?;
             if selected.contains(position) {
-                row.put(name, value);
+                row.put_undecoded(property);
             }
         }
-        row.finish_at(self.timestamp).ok()
+        // Copied, because a row may be held for long, and the builder has spare bytes.
+        let row = row.finish_at(self.timestamp).ok()?;
+        Some(Row::from_row_bytes(RowBytes::new(&row.as_bytes()).ok()?))
     }
 
     /// Returns whether the row matches a filter. Reads only the values that the filter compares.

@@ -57,7 +57,10 @@ fn begin_page<'v>(snapshot: &'v Snapshot, scan: &ScanRequest<'v>) -> Result<Opti
         snapshot,
         rows,
         range,
-        copier: RowCopier::of_page(scan.select),
+        copier: match room.rows_left() {
+            1 => RowCopier::of_row(scan.select),
+            _ => RowCopier::of_page(scan.select),
+        },
         all_match: compares_keys_only(scan.filter)
             && KeyBounds::of_filter(scan.filter).single_partition_key().is_some(),
         room,

@@ -67,7 +67,7 @@ pub(crate) async fn get(
     let row = service.backend.read(ReadRequest { table, partition_key, row_key, select }).await?;
     let row = row.ok_or_else(|| Failure::new(404, "ResourceNotFound"))?;
     let mut room = service.budget.room();
-    room.grow(row.as_bytes().len() * BYTES_PER_BYTE)?;
+    room.grow(row.byte_len() * BYTES_PER_BYTE)?;
     let json = shape(service, request, table, metadata, select).entity(&row, true)?;
     let etag = row.etag().map(|etag| etag.to_string()).unwrap_or_default();
     let answer = Answer { room: Some(room), ..Answer::json(200, metadata, json) };
@@ -98,7 +98,7 @@ pub(crate) async fn query(
     let shape = shape(service, request, table, metadata, select);
     let rows = page.into_rows()?;
     let mut room = service.budget.room();
-    room.grow(rows.iter().map(|row| row.as_bytes().len() * BYTES_PER_BYTE).sum())?;
+    room.grow(rows.iter().map(|row| row.byte_len() * BYTES_PER_BYTE).sum())?;
     let rows: Vec<_> = rows.iter().map(|row| shape.entity(row, false)).collect::<Result<_, _>>()?;
     let body = page_of(&rows, metadata, &shape.metadata_address(false));
     let mut answer = Answer { room: Some(room), ..Answer::json(200, metadata, body) };

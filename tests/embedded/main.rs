@@ -17,6 +17,7 @@ mod files;
 mod layouts;
 mod marks;
 mod processes;
+mod shared_columns;
 mod space;
 mod tasks;
 mod verify_copy;

@@ -6,7 +6,7 @@ use super::{
     row_bytes::{TIMESTAMP, header_of},
 };
 use crate::{
-    edm::{EdmType, Ticks, ValueRef},
+    edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
     limits,
 };
@@ -69,9 +69,23 @@ impl RowBuilder {
         }
     }
 
-    /// Adds a property of another row, without a check of its name and value.
-    #[doc(hidden)]
-    pub fn put_undecoded(&mut self, property: (&[u8], EdmType, &[u8])) {
+    /// Adds a property of another row as it is, without a check of its name and value.
+    ///
+    /// ```
+    /// use entable_core::{EdmType, Row, ValueRef};
+    ///
+    /// let mut row = Row::build("Sales", "223");
+    /// row.put_undecoded((b"Age", EdmType::Int32, &34_i32.to_le_bytes()));
+    /// assert_eq!(row.finish()?.get("Age")?, Some(ValueRef::Int32(34)));
+    /// # Ok::<(), entable_core::Error>(())
+    /// ```
+    pub fn put_undecoded(&mut self, property: RawProperty<'_>) {
+        let (name, _, value) = property;
+        if u16::try_from(name.len()).is_err() || u32::try_from(value.len()).is_err() {
+            self.overflow =
+                Some("a property's name has more than 65,535 bytes, or its value 4 GiB");
+            return;
+        }
         put_undecoded(property, &mut self.bytes);
     }
 

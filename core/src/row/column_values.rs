@@ -11,7 +11,7 @@ use bytes::BytesMut;
 
 use super::{
     column_set::ColumnSet,
-    columns::{Columns, RowColumn, ValuePlace},
+    columns::{Columns, RowColumn, Sizes, ValuePlace},
     read::corrupt_row_error,
 };
 use crate::{
@@ -37,6 +37,8 @@ const END_BYTES: usize = 4;
 #[derive(Debug, Clone)]
 pub struct ColumnValues<'v> {
     columns: &'v Columns,
+    /// What the row's columns take, also those that were read.
+    sizes: Sizes,
     /// The columns that are not read yet.
     left: ColumnSet,
     fixed: &'v [u8],
@@ -104,7 +106,7 @@ impl<'v> ColumnValues<'v> {
         let sizes = columns.sizes_of(present);
         let (fixed, rest) = bytes.split_at_checked(sizes.fixed_bytes)?;
         let (ends, variable) = rest.split_at_checked(sizes.variable_count * END_BYTES)?;
-        Some(Self { columns, left: present, fixed, ends, variable, at: 0 })
+        Some(Self { columns, sizes, left: present, fixed, ends, variable, at: 0 })
     }
 
     /// Takes the next value: its column, and its bytes. Returns `None` after the last one.
@@ -173,16 +175,17 @@ impl<'v> ColumnValues<'v> {
     }
 
     /// Puts each value into the slot of its name. `names` is the reader's own static array, whose order the slots have.
+    /// Returns `false`, and changes nothing, if the columns have no slots for this reader.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` if a value is damaged.
+    /// `is_corrupt` if a value in a slot is damaged.
     pub(super) fn fill_slots(
         mut self,
         names: &'static [&'static str],
         found: &mut [Option<ValueRef<'v>>],
-    ) -> Result<()> {
-        let slots = self.columns.slots_of_reader(names);
+    ) -> Result<bool> {
+        let Some(slots) = self.columns.slots_of_reader(names) else { return Ok(false) };
         for position in self.left.iter() {
             let Some((column, value)) = self.take_at(position) else { break };
             let slot = slots.get(position).and_then(|slot| found.get_mut(usize::from(*slot)));
@@ -191,12 +194,17 @@ impl<'v> ColumnValues<'v> {
                 *slot = Some(value.ok_or_else(damaged_value_error)?);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Returns the bytes that the properties take in a row that describes itself.
-    pub(super) fn described_bytes(&self) -> usize {
-        self.columns.sizes_of(self.left).head_bytes + self.fixed.len() + self.variable.len()
+    /// Returns the columns that the values are of.
+    pub(super) const fn columns(&self) -> &'v Columns {
+        self.columns
+    }
+
+    /// Returns the bytes that all properties take in a row that describes itself.
+    pub(super) const fn described_bytes(&self) -> usize {
+        self.sizes.head_bytes + self.sizes.fixed_bytes + self.variable.len()
     }
 
     /// Returns the number of bytes of the selected values, in the form that [`parse`](Self::parse) reads.
@@ -214,12 +222,13 @@ impl<'v> ColumnValues<'v> {
         present_bytes + sizes.sum::<usize>()
     }
 
-    /// Appends the selected values, in the form that [`parse`](Self::parse) reads. No value may be taken before.
+    /// Appends the selected values, in the form that [`parse`](Self::parse) reads.
     pub(super) fn put_selected(&self, selected: ColumnSet, out: &mut BytesMut) {
         let present = self.left.intersection(selected);
         let present_bytes = self.columns.list().len().div_ceil(8);
         out.extend(present.to_bytes().iter().take(present_bytes));
-        if present == self.left {
+        // Otherwise the ends count from a text that was taken.
+        if present == self.left && self.at == 0 {
             out.extend_from_slice(self.fixed);
             out.extend_from_slice(self.ends);
             out.extend_from_slice(self.variable);

@@ -1,6 +1,6 @@
 //! The columns of rows that store the same properties: names and types, which such rows share.
 
-use std::{borrow::Cow, collections::HashMap, sync::OnceLock};
+use std::{collections::HashMap, sync::OnceLock};
 
 use super::column_set::{ColumnSet, MAX_COLUMNS};
 use crate::edm::EdmType;
@@ -223,16 +223,17 @@ impl Columns {
         sizes
     }
 
-    /// Returns, for each column, the position of its name in `names`, or [`NO_SLOT`].
+    /// Returns, for each column, the position of its name in `names`, or [`NO_SLOT`]. Returns `None` for a reader with as
+    /// many names as `NO_SLOT` or more, and for one that comes after the first four.
     // Names are compared once for each reader, and not for each of its rows.
-    pub(super) fn slots_of_reader(&self, names: &'static [&'static str]) -> Cow<'_, [u8]> {
-        for reader in &self.readers {
-            let known = reader.get_or_init(|| ReaderSlots { names, slots: self.slots_of(names) });
-            if std::ptr::eq(known.names, names) {
-                return Cow::Borrowed(&known.slots);
-            }
+    pub(super) fn slots_of_reader(&self, names: &'static [&'static str]) -> Option<&[u8]> {
+        if names.len() >= usize::from(NO_SLOT) {
+            return None;
         }
-        Cow::Owned(self.slots_of(names).into_vec())
+        let new = || ReaderSlots { names, slots: self.slots_of(names) };
+        let mut readers = self.readers.iter().map(|reader| reader.get_or_init(new));
+        let known = readers.find(|reader| std::ptr::eq(reader.names, names))?;
+        Some(&known.slots)
     }
 
     fn slots_of(&self, names: &[&str]) -> Box<[u8]> {
@@ -269,19 +270,28 @@ mod tests {
         let list = vec![RowColumn::new("A", EdmType::Int32), RowColumn::new("B", EdmType::String)];
         let columns = Columns::new(list).unwrap();
         const NONE: u8 = NO_SLOT;
+        let own: [&[u8]; 4] = [&[0, 1], &[1, 0], &[NONE, 0], &[0, NONE]];
         for _ in 0..2 {
-            let slots = READERS.map(|names| columns.slots_of_reader(names).into_owned());
-            assert_eq!(slots, [[0, 1], [1, 0], [NONE, 0], [0, NONE], [NONE, NONE], [1, 2]]);
+            let slots = READERS.map(|names| columns.slots_of_reader(names));
+            assert_eq!(slots[..4], own.map(Some));
+            // They compare names for each row.
+            assert_eq!(slots[4..], [None, None]);
         }
-        let remembered = |names| matches!(columns.slots_of_reader(names), Cow::Borrowed(_));
-        assert_eq!(READERS.map(remembered), [true, true, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_reader_of_255_names_has_no_slots() {
+        static MANY: [&str; 255] = ["A"; 255];
+        let columns = Columns::new(vec![RowColumn::new("A", EdmType::Int32)]).unwrap();
+        assert!(columns.slots_of_reader(&MANY).is_none());
+        assert_eq!(columns.slots_of_reader(&MANY[1..]), Some(&[0][..]));
     }
 
     #[test]
     fn columns_of_one_name_and_several_types_have_one_slot() {
         let types = [EdmType::Int32, EdmType::Int64];
         let columns = Columns::new(types.map(|edm| RowColumn::new("A", edm)).to_vec()).unwrap();
-        assert_eq!(*columns.slots_of_reader(&["A"]), [0, 0]);
+        assert_eq!(columns.slots_of_reader(&["A"]), Some(&[0, 0][..]));
         assert!(!columns.allows(columns.all()));
     }
 

@@ -1,4 +1,4 @@
-//! Defines [`Row`], one stored entity in a single allocation.
+//! Defines [`Row`], one stored entity.
 
 use std::{
     borrow::Cow,
@@ -414,7 +414,7 @@ impl Row {
     }
 
     /// Returns the byte offset in this row that a reader of its properties has reached, for
-    /// [`properties_from_offset`](Self::properties_from_offset).
+    /// [`properties_from_offset`](Self::properties_from_offset). It is 0, the beginning, for a row that shares its columns.
     #[inline]
     #[doc(hidden)]
     pub fn byte_offset_of_reader(&self, properties: &PropertyReader<'_>) -> u32 {
@@ -437,7 +437,7 @@ impl Row {
 
     /// Puts the values of a row that shares its columns into the slots of their names. `names` is the caller's own static
     /// array, by which the columns know the caller again: names are compared for its first row only. Returns `false`, and
-    /// changes nothing, if the row describes itself.
+    /// changes nothing, if the row describes itself, for 255 names and more, and for the fifth array and later ones.
     ///
     /// ```
     /// # use entable_core::Row;
@@ -456,7 +456,7 @@ impl Row {
         found: &mut [Option<ValueRef<'r>>],
     ) -> Result<bool> {
         let Some(values) = self.bytes().column_values() else { return Ok(false) };
-        values.fill_slots(names, found).map(|()| true)
+        values.fill_slots(names, found)
     }
 
     /// Returns the value of the property `name`, or `None` if the row has no such property.

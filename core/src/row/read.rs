@@ -104,7 +104,7 @@ impl<'a> PropertyReader<'a> {
     /// Returns the error of a damaged property and ends the reading.
     #[cold]
     fn damaged_error(&mut self) -> Error {
-        self.rest = &[];
+        (self.rest, self.values) = (&[], None);
         corrupt_row_error(
             "a property is truncated, has an unknown type, or has a value that does not fit its type",
         )

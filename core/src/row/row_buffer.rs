@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::{
     Row,
@@ -17,7 +17,7 @@ use crate::edm::Ticks;
 /// cache that a thread has in glibc also holds no larger ones.
 const SHARED_BYTES: usize = 1_024;
 
-/// Memory for rows that are made one after the other. Small rows share it in pieces of 1 KiB.
+/// Memory for rows that are made one after the other. Rows of up to 256 bytes share it in pieces of 1 KiB.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -37,8 +37,9 @@ const SHARED_BYTES: usize = 1_024;
 /// ```
 #[derive(Debug, Default)]
 pub struct RowBuffer {
+    /// What is left of the last piece.
     free: BytesMut,
-    /// The size of the next piece, if the next row is not larger.
+    /// The size of a piece. A row that takes more than a quarter has memory of its own.
     piece: usize,
 }
 
@@ -53,7 +54,8 @@ impl RowBuffer {
         Self::default()
     }
 
-    /// Makes a row from values by columns, with the selected properties. Returns `None` for a key of over 65,535 bytes.
+    /// Makes a row from values of these columns, with the selected properties. Returns `None` for a key of over 65,535
+    /// bytes, and if the values are of other columns.
     pub fn add(
         &mut self,
         (partition_key, row_key): (&str, &str),
@@ -62,26 +64,25 @@ impl RowBuffer {
         values: &ColumnValues<'_>,
         selected: ColumnSet,
     ) -> Option<Row> {
+        if !std::ptr::eq(&**columns, values.columns()) {
+            return None;
+        }
         let header = header_of(timestamp, partition_key, row_key)?;
         let keys = partition_key.len() + row_key.len();
         let bytes = HEADER + keys + values.selected_bytes(selected);
-        if self.free.capacity() < bytes {
-            self.free = BytesMut::with_capacity(self.piece.max(bytes));
+        let is_shared = bytes <= self.piece / 4;
+        let mut own = BytesMut::new();
+        if !is_shared {
+            own.reserve(bytes);
+        } else if self.free.capacity() < bytes {
+            self.free = BytesMut::with_capacity(self.piece);
         }
-        self.free.extend_from_slice(&header);
-        self.free.extend_from_slice(partition_key.as_bytes());
-        self.free.extend_from_slice(row_key.as_bytes());
-        values.put_selected(selected, &mut self.free);
-        Some(Row::from_columns(self.take_written(), columns))
-    }
-
-    /// Takes what was written, and leaves the rest of the piece for other rows.
-    fn take_written(&mut self) -> Bytes {
-        let written = if self.free.len() == self.free.capacity() {
-            std::mem::take(&mut self.free)
-        } else {
-            self.free.split()
-        };
-        written.freeze()
+        let memory = if is_shared { &mut self.free } else { &mut own };
+        memory.extend_from_slice(&header);
+        memory.extend_from_slice(partition_key.as_bytes());
+        memory.extend_from_slice(row_key.as_bytes());
+        values.put_selected(selected, memory);
+        let written = if is_shared { self.free.split() } else { own };
+        Some(Row::from_columns(written.freeze(), columns))
     }
 }

@@ -15,13 +15,15 @@ pub fn empty_field_slots<T: Copy, const SLOTS: usize>() -> [Option<T>; SLOTS] {
     [None; SLOTS]
 }
 
-/// Puts the properties of a row whose names are in `names` into `found`, in the order of `names`.
-/// Ignores other properties, and properties before the byte offset `from` in the row, which another
-/// reader has read already. `names` is a static array, by which rows that share their columns know the type again.
+/// Puts the properties of a row whose names are in `names` into `found`, in the order of `names`. Ignores other
+/// properties. `names` is a static array, by which rows that share their columns know the type again.
+///
+/// In a row that describes itself, reading begins at the byte offset `from`: another reader has read the properties before
+/// it. It is 0 for a row that shares its columns.
 ///
 /// # Errors
 ///
-/// `is_corrupt` for a damaged row.
+/// `is_corrupt` for a damaged row. Of a row that shares its columns, only the values in `found` are checked.
 #[inline]
 pub fn find_properties<'r, const NAMES: usize>(
     row: &'r Row,

@@ -79,7 +79,7 @@ impl fmt::Display for RowsDigest {
 /// Returns the first 128 bits of SHA-256 of keys and properties, each after its length.
 fn hash_of_row(row: &Row) -> u128 {
     // Room for names, values and the lengths of some thirty properties.
-    let mut bytes = Vec::with_capacity(row.as_bytes().len() + 512);
+    let mut bytes = Vec::with_capacity(row.byte_len() + 512);
     let (partition_key, row_key) = row.keys();
     push_part(&mut bytes, partition_key.as_bytes());
     push_part(&mut bytes, row_key.as_bytes());

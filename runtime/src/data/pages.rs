@@ -93,7 +93,7 @@ impl<'s> RowPages<'s> {
             let mut bytes = 0;
             for row in page.rows {
                 let row = row.map_err(|error| error.in_table(self.table))?;
-                bytes += row.as_bytes().len();
+                bytes += row.byte_len();
                 if is_outbox_row(&row) {
                     self.skipped += 1;
                 } else {

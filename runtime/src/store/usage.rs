@@ -227,7 +227,7 @@ impl UsageCounters {
         if !self.metering.is_on() {
             return;
         }
-        let sizes = rows.into_iter().map(|row| row.as_bytes().len());
+        let sizes = rows.into_iter().map(|row| row.byte_len());
         let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));
         self.metering.count_request(RequestOutcome {
             kind: request.name,

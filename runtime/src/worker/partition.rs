@@ -204,7 +204,7 @@ impl<'a> PartitionReader<'a> {
 /// Returns how many rows to read after `page` for a chunk of about [`CHUNK_BYTES`] bytes. Returns `before`, the
 /// number for `page` itself, if `page` has no rows.
 fn rows_of_next_chunk(page: &Rows, before: u32) -> u32 {
-    let sizes = page.rows.iter().flatten().map(|row| row.as_bytes().len());
+    let sizes = page.rows.iter().flatten().map(|row| row.byte_len());
     let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));
     // An empty page says nothing about the size of rows.
     if rows == 0 {

@@ -5,10 +5,10 @@ use super::{
     layout::{PARTS, PartFinder, discriminator_property, version_of_part},
 };
 use crate::{
-    edm::{Ticks, ValueRef},
+    edm::{EdmType, Ticks, ValueRef},
     entity::Schema,
     error::Result,
-    row::{OPERATION_ID, RawProperty, Row, is_operation_id, property_name_from_utf8},
+    row::{RawProperty, Row, is_operation_id, property_name_from_utf8},
 };
 
 /// The result of joining the rows of a wide entity into one row.
@@ -113,9 +113,9 @@ pub(super) fn build_joined_row(
     for (part, row) in rows {
         let mut properties = row.properties();
         while let Some(property) = properties.next_undecoded()? {
-            let name = property_name_from_utf8(property.0)?;
-            let is_id = name == OPERATION_ID
-                && row.get(name)?.is_some_and(|value| is_operation_id(name.as_bytes(), value));
+            let (name, edm, value) = property;
+            let is_id = edm == EdmType::Binary && is_operation_id(name, ValueRef::Binary(value));
+            let name = property_name_from_utf8(name)?;
             if name == discriminator || name == PARTS || is_id {
                 continue;
             }
