@@ -36,20 +36,20 @@ struct Work {
 }
 
 const WORK: [Work; 5] = [
-    Work { name: "get", function: "get", budget: 14_790, times: 2000, run: get },
-    Work { name: "get by an index", function: "find", budget: 13_462, times: 2000, run: find },
-    Work { name: "range of 100 rows", function: "range", budget: 703_034, times: 100, run: range },
+    Work { name: "get", function: "get", budget: 11_565, times: 2000, run: get },
+    Work { name: "get by an index", function: "find", budget: 13_894, times: 2000, run: find },
+    Work { name: "range of 100 rows", function: "range", budget: 693_800, times: 100, run: range },
     Work {
         name: "insert",
         function: "insert_plain",
-        budget: 19_799,
+        budget: 19_268,
         times: 2000,
         run: insert_plain,
     },
     Work {
         name: "insert with a copy",
         function: "insert_copied",
-        budget: 45_047,
+        budget: 43_360,
         times: 2000,
         run: insert_copied,
     },
