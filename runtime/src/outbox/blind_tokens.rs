@@ -1,5 +1,7 @@
 //! Builds changes and effects whose keys may need blind tokens, before they are committed.
 
+use futures_util::future::BoxFuture;
+
 use super::{state::Outbox, unreadable::drop_copies_of_other_owners};
 use crate::{
     entity::Schema,
@@ -27,6 +29,15 @@ pub(crate) async fn fill_tokens_of_change(
         Err(error) => Err(error),
     };
     filled.map_err(|error| error.in_table(table))
+}
+
+// In a function of its own, so that programs do not compile the lookup of keys.
+pub(crate) fn fill_tokens_of_change_boxed<'c>(
+    outbox: &'c Outbox,
+    table: &'c str,
+    change: Change,
+) -> BoxFuture<'c, Result<Change>> {
+    Box::pin(fill_tokens_of_change(outbox, table, change))
 }
 
 /// Adds blind tokens to the keys of all changes. Fetches the blind token key only if a change needs it.

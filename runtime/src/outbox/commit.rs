@@ -99,10 +99,7 @@ impl<'c> Commit<'c> {
     /// Writes all changes and the extra rows in one transaction, or none of them.
     pub(crate) async fn run(&self) -> Result<CommittedChanges> {
         if self.needs.contain_any(STAGED) || !self.extra_rows.is_empty() {
-            let staged: BoxFuture<'_, _> = Box::pin(self.run_in_stages());
-            // Boxed because the future of a plain write would reserve space for all stages, and without its type because
-            // the compiler would prove again in every program that the stages are `Send`.
-            return staged.await;
+            return self.run_in_stages_boxed().await;
         }
         let effects = known_effects(self.changes);
         let written = self.create_table_if_missing(|| self.write_single_rows(&effects)).await?;
@@ -134,7 +131,7 @@ impl<'c> Commit<'c> {
             // A layer may rename tables, so the name in the error is not used. Create the table if it is missing. If
             // a different table is missing, the second attempt fails too.
             Err(error) if error.is_table_missing() => {
-                if !Box::pin(make_dated_table(self.outbox, self.table, self.changes)).await? {
+                if !self.make_dated_table_boxed().await? {
                     // Without the table, the entity to change or delete does not exist, which is what the
                     // error says.
                     return Err(error);
@@ -143,6 +140,16 @@ impl<'c> Commit<'c> {
             }
             done => done,
         }
+    }
+
+    fn make_dated_table_boxed(&self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(make_dated_table(self.outbox, self.table, self.changes))
+    }
+
+    // Boxed because the future of a plain write would reserve space for all stages, and in a function of its own
+    // because every program would compile the stages: the code of a future is compiled where its type is used.
+    fn run_in_stages_boxed(&self) -> BoxFuture<'_, Result<CommittedChanges>> {
+        Box::pin(self.run_in_stages())
     }
 
     /// Writes all changes in stages.

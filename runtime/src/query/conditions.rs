@@ -1,5 +1,7 @@
 //! Builds the filter of a request from key bounds, type condition and the caller's conditions.
 
+use futures_util::future::BoxFuture;
+
 use super::{
     columns::SYSTEM,
     encrypted_filter::{
@@ -170,10 +172,19 @@ impl Request {
         parts: ItemParts,
     ) -> Result<Option<SentFilter>> {
         if self.conditions.iter().any(has_encrypted_condition) {
-            return Box::pin(self.filter_with_tokens(access, parts)).await;
+            return self.filter_with_tokens_boxed(access, parts).await;
         }
         let token = |property: &str, _: &Value| Err(no_token_error(property));
         self.filter_with_unsent(access, parts, &token).map(Some)
+    }
+
+    // In a function of its own, so that programs do not compile the lookup of keys.
+    fn filter_with_tokens_boxed<'r>(
+        &'r self,
+        access: &'r UntypedPath,
+        parts: ItemParts,
+    ) -> BoxFuture<'r, Result<Option<SentFilter>>> {
+        Box::pin(self.filter_with_tokens(access, parts))
     }
 
     /// Returns the filter to send for a request with conditions on encrypted properties.

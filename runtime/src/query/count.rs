@@ -114,7 +114,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
             (Some(schema), _) => ItemSource::Lists(Arc::new(move |plan, cursor| {
                 Box::pin(async move {
                     let (ids, next) =
-                        list_query::read_key_page(&plan, schema, cursor.as_ref()).await?;
+                        list_query::read_key_page_boxed(&plan, schema, cursor.as_ref()).await?;
                     Ok((ids.into_iter().map(|_| Ok(())).collect(), next))
                 })
             })),

@@ -1,6 +1,6 @@
 //! Queries of lists: reads the ids in a list, then their entities.
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::BoxFuture, stream};
 
 use super::{
     plan::{ReadPlan, RowType},
@@ -42,7 +42,7 @@ pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
     let mut points = Vec::new();
     let mut cursor = None;
     loop {
-        let (page, next) = read_key_page(plan, E::SCHEMA, cursor.as_ref()).await?;
+        let (page, next) = read_key_page_boxed(plan, E::SCHEMA, cursor.as_ref()).await?;
         // The keys of an entity need not show which dated table it is in.
         let table = plan.table_of_page(cursor.as_ref())?.unwrap_or_default();
         let dated = E::SCHEMA.dated.as_ref();
@@ -59,8 +59,17 @@ pub(crate) async fn read_entity_keys_of_lists<E: TableEntity>(
     }
 }
 
+// In a function of its own, so that programs with queries do not compile the reads of lists.
+pub(crate) fn read_key_page_boxed<'p>(
+    plan: &'p QueryPlan,
+    schema: &'static Schema,
+    cursor: Option<&'p Cursor>,
+) -> BoxFuture<'p, Result<(Vec<Keys>, Option<Cursor>)>> {
+    Box::pin(read_key_page(plan, schema, cursor))
+}
+
 /// Reads one page of keys: a whole list if the request addresses one list, otherwise the lists of one page.
-pub(crate) async fn read_key_page(
+async fn read_key_page(
     plan: &QueryPlan,
     schema: &'static Schema,
     cursor: Option<&Cursor>,
@@ -185,7 +194,16 @@ pub(crate) struct EntityRowPage {
 /// Skips an id if its entity does not exist, has expired or does not meet the query's conditions. A remote list
 /// is written after its entities, so an id is also skipped if its entity no longer belongs in the list. An entity
 /// that cannot be read is an error in its place. An error of a request ends the page.
-pub(crate) async fn read_entity_page(
+// In a function of its own, so that programs with queries do not compile the reads of lists.
+pub(crate) fn read_entity_page<'p>(
+    plan: &'p QueryPlan,
+    of: RowType,
+    cursor: Option<&'p Cursor>,
+) -> BoxFuture<'p, Result<EntityRowPage>> {
+    Box::pin(read_entity_page_of_lists(plan, of, cursor))
+}
+
+async fn read_entity_page_of_lists(
     plan: &QueryPlan,
     of: RowType,
     cursor: Option<&Cursor>,

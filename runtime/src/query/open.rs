@@ -2,6 +2,8 @@
 //! rows that a reader must not get, such as expired ones. Each of these is a stage, and a read runs only the stages in
 //! its plan.
 
+use futures_util::future::BoxFuture;
+
 use super::plan::{ItemParts, OpenStages, ReadPlan};
 use crate::{
     address::RowAt,
@@ -43,9 +45,9 @@ impl ReadPlan {
                 row.map_err(|error| replace_by_table_name_error(error, table))
             }
             // Boxed to keep these futures out of the reads of plain entities.
-            ItemParts::OfType(schema, _) => Box::pin(store.read_and_join_parts(read, schema)).await,
+            ItemParts::OfType(schema, _) => store.read_and_join_parts_boxed(read, schema).await,
             ItemParts::OfMembers(members) => {
-                Box::pin(store.read_row_of_entity_set(read, members)).await
+                store.read_row_of_entity_set_boxed(read, members).await
             }
         };
         let row = row.transpose();
@@ -72,7 +74,17 @@ impl ReadPlan {
         if self.open_stages == OpenStages::NONE {
             return Ok(OpenedRows { rows, is_mixed: false });
         }
-        Box::pin(self.pass_stages(store, table, rows)).await
+        self.pass_stages_boxed(store, table, rows).await
+    }
+
+    // In a function of its own, so that programs do not compile the stages.
+    fn pass_stages_boxed<'r>(
+        &'r self,
+        store: &'r Store,
+        table: &'r str,
+        rows: Vec<Result<Row>>,
+    ) -> BoxFuture<'r, Result<OpenedRows>> {
+        Box::pin(self.pass_stages(store, table, rows))
     }
 
     async fn pass_stages(

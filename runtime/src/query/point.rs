@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use futures_util::future::BoxFuture;
+
 use super::plan::ReadPlan;
 use crate::{
     error::Result,
@@ -13,7 +15,7 @@ impl ReadPlan {
     /// Reads the row that the plan's path leads to. `table` is the table of the entities. Returns `None` if the
     /// row does not exist or has expired.
     pub(crate) async fn read_point(&mut self, store: &Store, table: &str) -> Result<Option<Row>> {
-        if self.access.needs_key_tokens() && !Box::pin(self.fill_key_tokens(store, table)).await? {
+        if self.access.needs_key_tokens() && !self.fill_key_tokens_boxed(store, table).await? {
             return Ok(None);
         }
         let point = self.access.point().map_err(|error| error.in_table(table));
@@ -22,6 +24,15 @@ impl ReadPlan {
         let table =
             family.map_or(Cow::Borrowed(table), |family| family.table_given_primary_table(table));
         self.read_row(store, store.names().row_at(&table, partition_key, row_key)).await
+    }
+
+    // In a function of its own, so that programs do not compile the lookup of keys.
+    fn fill_key_tokens_boxed<'r>(
+        &'r mut self,
+        store: &'r Store,
+        table: &'r str,
+    ) -> BoxFuture<'r, Result<bool>> {
+        Box::pin(self.fill_key_tokens(store, table))
     }
 
     /// Adds blind tokens to the keys of the path. Returns `false` if nothing can be found, because all keys of

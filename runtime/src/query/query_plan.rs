@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use futures_util::future::BoxFuture;
+
 use super::{
     columns::{find_reservable_family, may_be_reserved},
     conditions::SentFilter,
@@ -10,7 +12,7 @@ use super::{
 };
 use crate::{
     access::CostClass,
-    entity::Needs,
+    entity::{Needs, UntypedPath},
     error::Result,
     filter::Filter,
     page::{Cursor, text_fingerprint},
@@ -64,6 +66,11 @@ impl Request {
         })
     }
 
+    // In a function of its own, so that programs do not compile the lookup of keys.
+    fn path_for_lookup_boxed(&self) -> BoxFuture<'_, Result<Option<UntypedPath>>> {
+        Box::pin(self.store.path_for_lookup(self.schema_of_keys(), &self.access))
+    }
+
     async fn plan_read(&self) -> Result<PlannedRead> {
         if self.needs.contain(Needs::EXPIRY) {
             // Before the first page: its date corrects the clock that hides expired rows.
@@ -71,8 +78,7 @@ impl Request {
         }
         // Blind tokens find nothing in a shredded scope, so the request is not sent.
         let keyed = if self.access.needs_key_tokens() {
-            let schema = self.schema_of_keys();
-            Box::pin(self.store.path_for_lookup(schema, &self.access)).await?
+            self.path_for_lookup_boxed().await?
         } else {
             Some(self.access.clone())
         };

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use futures_util::future::BoxFuture;
+
 use super::{open::OpenedRows, query_plan::QueryPlan, tables::QueriedTables};
 use crate::{
     backend::ScanRequest,
@@ -37,8 +39,17 @@ impl QueryPlan {
         }
         match &self.request.tables {
             None => self.read_rows(&self.request.table_to_read(), cursor).await,
-            Some(tables) => Box::pin(self.read_page_of_tables(tables, cursor)).await,
+            Some(tables) => self.read_page_of_tables_boxed(tables, cursor).await,
         }
+    }
+
+    // In a function of its own, so that programs do not compile it.
+    fn read_page_of_tables_boxed<'r>(
+        &'r self,
+        tables: &'r QueriedTables,
+        cursor: Option<&'r Cursor>,
+    ) -> BoxFuture<'r, Result<RowPage>> {
+        Box::pin(self.read_page_of_tables(tables, cursor))
     }
 
     /// Reads one page of a query of several tables.

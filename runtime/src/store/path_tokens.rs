@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use futures_util::future::BoxFuture;
+
 use super::rows::Store;
 use crate::{
     entity::{Schema, UntypedPath},
@@ -24,7 +26,16 @@ impl Store {
             return Ok(Cow::Borrowed(access));
         }
         // Boxed because few paths need tokens, and the future of every verb would reserve space for them.
-        Box::pin(self.fill_key_tokens(schema, access)).await.map(Cow::Owned)
+        self.fill_key_tokens_boxed(schema, access).await.map(Cow::Owned)
+    }
+
+    // In a function of its own, so that programs do not compile the lookup of keys.
+    fn fill_key_tokens_boxed<'r>(
+        &'r self,
+        schema: Option<&'static Schema>,
+        access: &'r UntypedPath,
+    ) -> BoxFuture<'r, Result<UntypedPath>> {
+        Box::pin(self.fill_key_tokens(schema, access))
     }
 
     async fn fill_key_tokens(

@@ -1,6 +1,6 @@
 //! Reads wide entities, whose properties are in several rows (the parts).
 
-use futures_util::future::try_join_all;
+use futures_util::future::{BoxFuture, try_join_all};
 
 use super::{
     rows::{Store, replace_by_table_name_error},
@@ -17,6 +17,15 @@ use crate::{
 };
 
 impl Store {
+    // In a function of its own, so that programs do not compile the read.
+    pub(crate) fn read_row_of_entity_set_boxed<'r>(
+        &'r self,
+        request: ReadRequest<'r>,
+        members: &'static Members,
+    ) -> BoxFuture<'r, Result<Option<Row>>> {
+        Box::pin(self.read_row_of_entity_set(request, members))
+    }
+
     /// Reads a row of a set. For part 1 of a wide member, reads all its parts. Returns `None` for any other part.
     pub(crate) async fn read_row_of_entity_set(
         &self,
@@ -31,6 +40,15 @@ impl Store {
             Some(_) => Ok(None),
             None => Ok(row),
         }
+    }
+
+    // In a function of its own, so that programs do not compile the join.
+    pub(crate) fn read_and_join_parts_boxed<'r>(
+        &'r self,
+        request: ReadRequest<'r>,
+        schema: &'static Schema,
+    ) -> BoxFuture<'r, Result<Option<Row>>> {
+        Box::pin(self.read_and_join_parts(request, schema))
     }
 
     /// Reads the parts of a wide entity with the selected properties in parallel. If they do not belong together,

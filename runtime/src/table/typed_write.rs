@@ -18,7 +18,7 @@ use crate::{
     },
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::{
-        blind_tokens::fill_tokens_of_change,
+        blind_tokens::fill_tokens_of_change_boxed,
         commit::{Commit, CommittedChange, CommittedChanges},
     },
     plan::{self, Change},
@@ -491,7 +491,7 @@ impl<E: TableEntity> Table<E> {
         let change = change.map_err(|error| error.in_table(&self.name))?;
         if change.needs_tokens() {
             // Boxed because few types have tokens in keys, and every write would reserve space for this future.
-            Box::pin(fill_tokens_of_change(self.client.outbox(), &self.name, change)).await
+            fill_tokens_of_change_boxed(self.client.outbox(), &self.name, change).await
         } else {
             Ok(change)
         }

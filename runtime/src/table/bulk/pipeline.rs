@@ -280,7 +280,7 @@ impl Pipeline {
         self.next_number += 1;
         let group = Arc::new(group);
         self.groups_in_flight.push((number, group.clone()));
-        self.in_flight.push(Box::pin(write_group(self.client.clone(), number, group)));
+        self.in_flight.push(write_group_boxed(self.client.clone(), number, group));
     }
 
     async fn await_outcome(&mut self) {
@@ -374,6 +374,15 @@ fn register_partitions_boxed(
     partitions: Vec<(String, String)>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move { register_partitions(client.outbox(), partitions).await })
+}
+
+// In a function of its own, so that programs do not compile the write of a group.
+fn write_group_boxed(
+    client: Client,
+    number: u64,
+    group: Arc<ChangeGroup>,
+) -> Pin<Box<dyn Future<Output = Outcome> + Send>> {
+    Box::pin(write_group(client, number, group))
 }
 
 /// Writes one group.
