@@ -367,7 +367,7 @@ fn the_examples_are_listed_by_question() {
         let name = path.strip_prefix(&folder).unwrap().to_str().unwrap();
         let target = match path.is_dir() && path.join("main.rs").exists() {
             true => format!("]({name}/main.rs)"),
-            false if name.ends_with(".rs") && !name.ends_with("lib.rs") => format!("]({name})"),
+            false if name.ends_with(".rs") => format!("]({name})"),
             false => continue,
         };
         let is_answer =
