@@ -277,7 +277,7 @@ async fn read_entities_of_lists<E: TableEntity, T: FromRow>(
     plan: &QueryPlan,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
-    let page = list_query::read_entity_page(plan, RowType::of::<E, T>(), cursor).await?;
+    let page = list_query::read_entity_page_boxed(plan, RowType::of::<E, T>(), cursor).await?;
     let decode = |row: Result<Row>| {
         let item = row.and_then(|row| decode_required::<E, T>(row, page.family));
         item.map_err(|error| error.in_table(&page.table))

@@ -189,21 +189,21 @@ pub(crate) struct EntityRowPage {
     pub(crate) next: Option<Cursor>,
 }
 
+// In a function of its own, so that programs with queries do not compile the reads of lists.
+pub(crate) fn read_entity_page_boxed<'p>(
+    plan: &'p QueryPlan,
+    of: RowType,
+    cursor: Option<&'p Cursor>,
+) -> BoxFuture<'p, Result<EntityRowPage>> {
+    Box::pin(read_entity_page(plan, of, cursor))
+}
+
 /// Reads one page of the entities in lists, with one point read per id, in the order of the ids.
 ///
 /// Skips an id if its entity does not exist, has expired or does not meet the query's conditions. A remote list
 /// is written after its entities, so an id is also skipped if its entity no longer belongs in the list. An entity
 /// that cannot be read is an error in its place. An error of a request ends the page.
-// In a function of its own, so that programs with queries do not compile the reads of lists.
-pub(crate) fn read_entity_page<'p>(
-    plan: &'p QueryPlan,
-    of: RowType,
-    cursor: Option<&'p Cursor>,
-) -> BoxFuture<'p, Result<EntityRowPage>> {
-    Box::pin(read_entity_page_of_lists(plan, of, cursor))
-}
-
-async fn read_entity_page_of_lists(
+async fn read_entity_page(
     plan: &QueryPlan,
     of: RowType,
     cursor: Option<&Cursor>,
