@@ -1,8 +1,8 @@
-//! Instructions of verbs, counted by callgrind, beside their budgets. Needs `valgrind`.
+//! Counts the instructions of verbs with callgrind and compares them with budgets. Needs `valgrind`.
 //!
-//! Times depend on the machine, and what a verb gains by accident stays within their noise. Instructions hardly do: a
-//! count that is over 5 % from its budget stops the program, whether it is higher or lower. A change that lowers a count
-//! lowers the budget too. Copies of bytes are left out, because the C library chooses their instructions by the processor.
+//! Times depend on the machine, and small changes of a verb disappear in their noise. Counts of instructions are nearly
+//! exact. The program fails if a count is more than 5 % above or below its budget, so a change that lowers a count lowers
+//! the budget too. Copies of bytes are not counted, because the C library chooses their instructions by the processor.
 
 use std::{
     hint::black_box,

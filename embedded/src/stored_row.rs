@@ -9,7 +9,7 @@ use entable_core::{
 
 use crate::{dictionary::Dictionary, layout_row::LayoutRow, row_layout::RowLayout};
 
-/// The first byte of a row with its own names, types and keys. The bytes are those of such a row in memory.
+/// The first byte of a row with its own names, types and keys. In memory, a row that describes itself has the same bytes.
 const SELF_DESCRIBED: u8 = 1;
 /// The first byte of a row whose properties are in the order of its layout.
 pub(crate) const BY_LAYOUT: u8 = 2;

@@ -69,7 +69,7 @@ fn a_get_allocates_its_keys_its_row_and_its_texts() {
 #[test]
 fn scanned_rows_allocate_their_texts_and_share_the_rest() {
     let staff = staff();
-    // 70 rows, for which no page has to grow: it has room for 256.
+    // Neither page grows for these 70 rows: both have room for 256.
     let (fewer, more) = (allocated(|| staff.collect(130)), allocated(|| staff.collect(200)));
     let rows = Allocated { count: more.count - fewer.count, bytes: more.bytes - fewer.bytes };
     // Two texts for each, and three pieces of memory that the rows share, each with a counter. Of the bytes, 184 for each

@@ -37,7 +37,7 @@ const END_BYTES: usize = 4;
 #[derive(Debug, Clone)]
 pub struct ColumnValues<'v> {
     columns: &'v Columns,
-    /// What the row's columns take, also those that were read.
+    /// The sizes of all columns of the row, including columns that were read.
     sizes: Sizes,
     /// The columns that are not read yet.
     left: ColumnSet,

@@ -106,13 +106,13 @@ pub struct Columns {
     all: ColumnSet,
     /// For each name with several types, its columns. A row has at most one of them.
     same_names: Box<[ColumnSet]>,
-    /// What a row takes that has all properties.
+    /// The sizes of a row that has all properties.
     sizes_of_all: Sizes,
     /// The readers that asked for slots first. Mostly one type reads the rows, or an entity and its older version.
     readers: [OnceLock<ReaderSlots>; 4],
 }
 
-/// What some columns take in a row, without their texts and bytes.
+/// How much space columns take in a row, not counting their texts and bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sizes {
     /// The bytes of the values of fixed length.
@@ -200,7 +200,7 @@ impl Columns {
         columns.filter(move |(_, column)| column.name.as_bytes() == name).map(|(at, _)| at)
     }
 
-    /// Returns what some columns take in a row.
+    /// Returns how much space the present columns take in a row.
     #[inline]
     pub(super) fn sizes_of(&self, present: ColumnSet) -> Sizes {
         if present == self.all { self.sizes_of_all } else { self.sum_sizes(present) }

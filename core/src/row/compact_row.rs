@@ -436,7 +436,7 @@ impl Row {
     }
 
     /// Puts the values of a row that shares its columns into the slots of their names. `names` is the caller's own static
-    /// array, by which the columns know the caller again: names are compared for its first row only. Returns `false`, and
+    /// array. Its address identifies the caller, so names are compared only for the first row that it reads. Returns `false`, and
     /// changes nothing, if the row describes itself, for 255 names and more, and for the fifth array and later ones.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Makes rows that share their columns, and mostly their buffer, with other rows.
+//! Makes rows that share their columns with other rows. Small rows also share memory.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::edm::Ticks;
 
-/// The size of the pieces of memory that rows of a page share. Whoever keeps one row keeps its piece, so it is small. The
-/// cache that a thread has in glibc also holds no larger ones.
+/// The size of the pieces of memory that rows of a page share. Whoever keeps one row keeps its piece, so it is small. In
+/// glibc, each thread caches freed memory of up to this size.
 const SHARED_BYTES: usize = 1_024;
 
 /// Memory for rows that are made one after the other. Rows of up to 256 bytes share it in pieces of 1 KiB.
@@ -37,7 +37,7 @@ const SHARED_BYTES: usize = 1_024;
 /// ```
 #[derive(Debug, Default)]
 pub struct RowBuffer {
-    /// What is left of the last piece.
+    /// The unused end of the last piece.
     free: BytesMut,
     /// The size of a piece. A row that takes more than a quarter has memory of its own.
     piece: usize,

@@ -1,9 +1,8 @@
 //! Reads a row from borrowed bytes.
 //!
-//! A row describes itself, or shares the names and types of its properties with other rows, as [`Columns`]. These are the
-//! bytes of a row that describes itself, in memory and in the file of the embedded store, as `docs/embedded-format.md`
-//! specifies them. Rows that share columns differ from them in the properties, in place of which they have
-//! [`ColumnValues`]:
+//! A row describes itself, or shares the names and types of its properties with other rows, as [`Columns`]. A row that
+//! describes itself has these bytes, in memory and in the file of the embedded store (`docs/embedded-format.md`). A row
+//! that shares its columns has the same header and keys, followed by [`ColumnValues`] instead of properties:
 //!
 //! ```text
 //! 0   u8    format, 1

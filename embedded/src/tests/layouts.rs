@@ -69,7 +69,7 @@ fn next_random(state: &mut u64, end: usize) -> usize {
     usize::try_from(*state >> 33).unwrap() % end
 }
 
-/// Rows of a type with 120 properties, of which each row has five.
+/// A type has 120 properties, and each row stores five of them.
 #[test]
 fn rows_with_few_of_many_properties_share_layouts() {
     let names: Vec<_> = (0..120).map(|n| format!("Property{n}")).collect();
@@ -269,7 +269,7 @@ fn a_new_column_follows_the_one_before_it_in_the_row() {
     assert_eq!(file.layout_count(), 3);
 }
 
-/// Its layouts are those of the type in all tables, and its table has others.
+/// An `EntityType` has the same layouts in all tables. Rows without it have layouts of their table.
 #[test]
 fn a_type_that_is_full_leaves_its_table_alone() {
     let mut file = File::default();

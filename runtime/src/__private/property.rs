@@ -16,7 +16,7 @@ pub fn empty_field_slots<T: Copy, const SLOTS: usize>() -> [Option<T>; SLOTS] {
 }
 
 /// Puts the properties of a row whose names are in `names` into `found`, in the order of `names`. Ignores other
-/// properties. `names` is a static array, by which rows that share their columns know the type again.
+/// properties. `names` is a static array. Its address identifies the type to rows that share their columns.
 ///
 /// In a row that describes itself, reading begins at the byte offset `from`: another reader has read the properties before
 /// it. It is 0 for a row that shares its columns.
