@@ -16,7 +16,7 @@ use crate::{
     plan::wide,
     query::{
         Explain, Queried, Query,
-        pages::TABLES_IN_FLIGHT,
+        fetched_page::TABLES_IN_FLIGHT,
         plan::{ReadPlan, RowType},
         request::{Request, TOKEN_IN_EXPLAIN},
     },

@@ -2,14 +2,13 @@
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
-use futures_util::{future::BoxFuture, stream::BoxStream};
+use futures_util::stream::BoxStream;
 
 use super::{
     decode::{decode_or_skip, decode_required},
     explain::Explain,
-    list_query,
-    plan::RowType,
-    query_plan::QueryPlan,
+    fetched_page::FetchedPage,
+    plan::{ItemOrigin, RowType},
     request::Request,
 };
 use crate::{
@@ -19,45 +18,16 @@ use crate::{
     },
     error::Result,
     filter::Filter,
-    page::Cursor,
     row::Row,
 };
 
 /// The items of a query. Each page is fetched once the previous one is used up.
 pub type Items<T> = BoxStream<'static, Result<T>>;
 
-/// Decodes a row into an item. Returns `None` to skip the row. A row that could not be decrypted is passed
+/// Decodes a row of a page into an item. Returns `None` to skip the row. A row that could not be decrypted is passed
 /// as an error. Errors name the row's keys.
 pub(crate) type DecodeRow<T> =
-    Arc<dyn Fn(&QueryPlan, Result<Row>) -> Result<Option<T>> + Send + Sync>;
-
-/// Reads one page of a query of lists, from the start or from a cursor. The items are the entities whose ids
-/// are in the lists, or values made from them. Returns the items, and the cursor of the next page if there is
-/// one.
-pub(crate) type FetchListPage<T> = Arc<
-    dyn Fn(
-            Arc<QueryPlan>,
-            Option<Cursor>,
-        ) -> BoxFuture<'static, Result<(Vec<Result<T>>, Option<Cursor>)>>
-        + Send
-        + Sync,
->;
-
-/// Where a query's items come from: the rows that it reads or, if these rows are lists, the entities whose ids the
-/// lists contain.
-pub(crate) enum ItemSource<T> {
-    Rows(DecodeRow<T>),
-    Lists(FetchListPage<T>),
-}
-
-impl<T> Clone for ItemSource<T> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Rows(decode) => Self::Rows(decode.clone()),
-            Self::Lists(fetch) => Self::Lists(fetch.clone()),
-        }
-    }
-}
+    Arc<dyn Fn(&FetchedPage, Result<Row>) -> Result<Option<T>> + Send + Sync>;
 
 /// A condition for [`Query::filter`]: a predicate on the entity's columns, or an untyped [`Filter`] for
 /// dynamic tables.
@@ -103,7 +73,7 @@ macro_rules! setters {
         /// ```
         #[must_use]
         pub fn filter(mut self, condition: impl QueryCondition<E>) -> Self {
-            self.request.add_condition(condition.into_filter());
+            self.request_mut().add_condition(condition.into_filter());
             self
         }
 
@@ -120,7 +90,7 @@ macro_rules! setters {
         /// ```
         #[must_use]
         pub fn take(mut self, items: u64) -> Self {
-            self.request.take = Some(items);
+            self.request_mut().take = Some(items);
             self
         }
 
@@ -137,7 +107,7 @@ macro_rules! setters {
         /// ```
         #[must_use]
         pub fn page_size(mut self, rows: u32) -> Self {
-            self.request.page_size = Some(rows);
+            self.request_mut().page_size = Some(rows);
             self
         }
 
@@ -179,7 +149,7 @@ macro_rules! setters {
         /// ```
         #[must_use]
         pub fn allow_many_tables(mut self) -> Self {
-            self.request.allows_many_tables = true;
+            self.request_mut().allows_many_tables = true;
             self
         }
 
@@ -202,7 +172,7 @@ macro_rules! setters {
             mut self,
             scopes: impl IntoIterator<Item = crate::seal::KeyScope>,
         ) -> Self {
-            self.request.scopes = scopes.into_iter().map(Some).collect();
+            self.request_mut().scopes = scopes.into_iter().map(Some).collect();
             self
         }
     };
@@ -214,14 +184,14 @@ pub(super) use setters;
 /// Cheap to clone. Sends nothing until you call [`stream`](Self::stream), [`collect`](Self::collect),
 /// [`first`](Self::first) or [`page`](Self::page).
 pub struct Query<E, T = Stored<E>> {
-    pub(crate) request: Request,
-    pub(crate) source: ItemSource<T>,
+    pub(crate) request: Arc<Request>,
+    pub(crate) decode: DecodeRow<T>,
     of: PhantomData<fn() -> E>,
 }
 
 impl<E, T> Clone for Query<E, T> {
     fn clone(&self) -> Self {
-        Self { request: self.request.clone(), source: self.source.clone(), of: PhantomData }
+        Self { request: self.request.clone(), decode: self.decode.clone(), of: PhantomData }
     }
 }
 
@@ -256,33 +226,22 @@ impl<E: TableEntity> Query<E, Stored<E>> {
 /// Creates a query that selects the properties of `T` and decodes each row as a `T`, which is the entity or a projection.
 /// Skips rows of other types. A query of a list reads the entities in the list.
 pub(crate) fn query_decoded_as<E: TableEntity, T: FromRow>(
-    mut request: Request,
+    request: impl Into<Arc<Request>>,
 ) -> Query<E, Stored<T>> {
+    let mut request = request.into();
     let family = request.family();
-    let source = if request.reads_list() {
-        request.select_of_entities = T::columns(None);
-        ItemSource::Lists(Arc::new(|plan, cursor| {
-            Box::pin(async move { read_entities_of_lists::<E, T>(&plan, cursor.as_ref()).await })
-        }))
-    } else {
-        request.select = T::columns(family);
-        ItemSource::Rows(Arc::new(move |_, row| {
-            decode_or_skip::<E, T>(row?, family.map_or_else(|| E::SCHEMA.primary(), Ok)?)
-        }))
-    };
-    Query { request, source, of: PhantomData }
-}
-
-async fn read_entities_of_lists<E: TableEntity, T: FromRow>(
-    plan: &QueryPlan,
-    cursor: Option<&Cursor>,
-) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
-    let page = list_query::read_entity_page_boxed(plan, RowType::of::<E, T>(), cursor).await?;
-    let decode = |row: Result<Row>| {
-        let item = row.and_then(|row| decode_required::<E, T>(row, page.family));
-        item.map_err(|error| error.in_table(&page.table))
-    };
-    Ok((page.rows.into_iter().map(decode).collect(), page.next))
+    if request.reads_list() {
+        let edited = Request::unshared(&mut request);
+        edited.select_of_entities = T::columns(None);
+        edited.origin_of_items = ItemOrigin::EntitiesOfLists(RowType::of::<E, T>());
+        return Query::new(request, |row| {
+            decode_required::<E, T>(row, E::SCHEMA.primary()?).map(Some)
+        });
+    }
+    Request::unshared(&mut request).select = T::columns(family);
+    Query::new(request, move |row| {
+        decode_or_skip::<E, T>(row, family.map_or_else(|| E::SCHEMA.primary(), Ok)?)
+    })
 }
 
 /// Determines the type of a path's query from the rows that the path leads to. A query of partial copies
@@ -318,11 +277,14 @@ impl<E: TableEntity> Queried<E> for ListRows {
 
 impl<E, T> Query<E, T> {
     pub(crate) fn new(
-        request: Request,
+        request: impl Into<Arc<Request>>,
         decode: impl Fn(Row) -> Result<Option<T>> + Send + Sync + 'static,
     ) -> Self {
-        let source = ItemSource::Rows(Arc::new(move |_, row| decode(row?)));
-        Self { request, source, of: PhantomData }
+        Self {
+            request: request.into(),
+            decode: Arc::new(move |_, row| decode(row?)),
+            of: PhantomData,
+        }
     }
 
     /// Decodes the rows with another function, as another entity type.
@@ -333,16 +295,20 @@ impl<E, T> Query<E, T> {
         Query::new(self.request, decode)
     }
 
-    /// Keeps the request and changes the source of its items.
-    pub(crate) fn map_source<U>(
+    /// Keeps the request and changes the conversion of its rows.
+    pub(crate) fn map_decode<U>(
         self,
-        map: impl FnOnce(ItemSource<T>) -> ItemSource<U>,
+        map: impl FnOnce(DecodeRow<T>) -> DecodeRow<U>,
     ) -> Query<E, U> {
-        Query { request: self.request, source: map(self.source), of: PhantomData }
+        Query { request: self.request, decode: map(self.decode), of: PhantomData }
+    }
+
+    pub(crate) fn request_mut(&mut self) -> &mut Request {
+        Request::unshared(&mut self.request)
     }
 
     pub(crate) fn edit_request(mut self, change: impl FnOnce(&mut Request)) -> Self {
-        change(&mut self.request);
+        change(self.request_mut());
         self
     }
 
@@ -363,7 +329,7 @@ impl<E, T> Query<E, T> {
     /// ```
     #[must_use]
     pub fn allow_scan(mut self) -> Self {
-        self.request.scan_allowed = true;
+        self.request_mut().scan_allowed = true;
         self
     }
 
@@ -381,7 +347,7 @@ impl<E, T> Query<E, T> {
     /// ```
     #[must_use]
     pub fn any_order(mut self) -> Self {
-        self.request.any_order = true;
+        self.request_mut().any_order = true;
         self
     }
 

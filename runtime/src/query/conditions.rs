@@ -1,7 +1,5 @@
 //! Builds the filter of a request from key bounds, type condition and the caller's conditions.
 
-use futures_util::future::BoxFuture;
-
 use super::{
     columns::SYSTEM,
     encrypted_filter::{
@@ -172,19 +170,19 @@ impl Request {
         parts: ItemParts,
     ) -> Result<Option<SentFilter>> {
         if self.conditions.iter().any(has_encrypted_condition) {
-            return self.filter_with_tokens_boxed(access, parts).await;
+            return self.filter_with_tokens(access, parts).await;
         }
-        let token = |property: &str, _: &Value| Err(no_token_error(property));
-        self.filter_with_unsent(access, parts, &token).map(Some)
+        self.filter_without_tokens(access, parts).map(Some)
     }
 
-    // In a function of its own, so that programs do not compile the lookup of keys.
-    fn filter_with_tokens_boxed<'r>(
-        &'r self,
-        access: &'r UntypedPath,
+    /// Returns the filter to send for a request without conditions on encrypted properties.
+    pub(crate) fn filter_without_tokens(
+        &self,
+        access: &UntypedPath,
         parts: ItemParts,
-    ) -> BoxFuture<'r, Result<Option<SentFilter>>> {
-        Box::pin(self.filter_with_tokens(access, parts))
+    ) -> Result<SentFilter> {
+        let token = |property: &str, _: &Value| Err(no_token_error(property));
+        self.filter_with_unsent(access, parts, &token)
     }
 
     /// Returns the filter to send for a request with conditions on encrypted properties.

@@ -4,17 +4,11 @@ use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 
-use super::{
-    build::{ItemSource, Query},
-    list_query,
-    partial_query::PartialQuery,
-    query_plan::QueryPlan,
-};
+use super::{build::Query, partial_query::PartialQuery, plan::ItemOrigin};
 use crate::{
     entity::{Schema, TableEntity},
     error::Result,
     page::PageLoop,
-    row::Row,
 };
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
@@ -53,7 +47,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         let Some(run) = self.counting_query().plan(None).await? else { return Ok(0) };
         let (mut count, mut pages) = (0, PageLoop::from_start());
         while let Some(cursor) = pages.take_position() {
-            let page = run.fetch_page_in_span(cursor).await?;
+            let page = run.page_of_results(cursor).await?;
             for item in page.items {
                 item?;
                 count += 1;
@@ -103,32 +97,17 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     pub(crate) fn counting_query(&self) -> Query<E, ()> {
         let mut query = self.clone();
         if !self.request.reads_list() {
-            let counted =
-                |plan: &QueryPlan, row: Result<Row>| Ok(plan.is_row_an_item(&row?)?.then_some(()));
-            query.request.only_deciding_properties = true;
-            return query.map_source(|_| ItemSource::Rows(Arc::new(counted)));
+            query.request_mut().only_deciding_properties = true;
+            return query.map_decode(|_| {
+                Arc::new(|page, row| Ok(page.plan.is_row_an_item(&row?)?.then_some(())))
+            });
         }
-        let ids = self.request.schema.filter(|_| self.counts_ids());
-        query.map_source(|source| match (ids, source) {
-            // A local list is written together with its entities, so its ids are the items.
-            (Some(schema), _) => ItemSource::Lists(Arc::new(move |plan, cursor| {
-                Box::pin(async move {
-                    let (ids, next) =
-                        list_query::read_key_page_boxed(&plan, schema, cursor.as_ref()).await?;
-                    Ok((ids.into_iter().map(|_| Ok(())).collect(), next))
-                })
-            })),
-            (None, ItemSource::Rows(decode)) => {
-                ItemSource::Rows(Arc::new(move |plan, row| Ok(decode(plan, row)?.map(drop))))
-            }
-            (None, ItemSource::Lists(fetch)) => ItemSource::Lists(Arc::new(move |plan, cursor| {
-                let page = fetch(plan, cursor);
-                Box::pin(async move {
-                    let (items, next) = page.await?;
-                    Ok((items.into_iter().map(|item| item.map(drop)).collect(), next))
-                })
-            })),
-        })
+        // A local list is written together with its entities, so its ids are the items.
+        if let Some(schema) = self.request.schema.filter(|_| self.counts_ids()) {
+            query.request_mut().origin_of_items = ItemOrigin::IdsOfLists(schema);
+            return query.map_decode(|_| Arc::new(|_, row| row.map(|_| Some(()))));
+        }
+        query.map_decode(|decode| Arc::new(move |page, row| Ok(decode(page, row)?.map(drop))))
     }
 }
 

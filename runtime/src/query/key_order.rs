@@ -204,7 +204,7 @@ impl<E: TableEntity> MergedQuery<E> {
         while self.items.is_empty()
             && let Some(cursor) = self.pages.take_position()
         {
-            let page = self.run.fetch_page_in_span(cursor).await?;
+            let page = self.run.page_of_results(cursor).await?;
             self.items = page.items.into_iter().collect::<Result<_>>()?;
             self.pages.continue_at(page.next);
         }

@@ -182,8 +182,6 @@ fn keys_of(
 pub(crate) struct EntityRowPage {
     /// The rows. An entity that cannot be read is an error in its place.
     pub(crate) rows: Vec<Result<Row>>,
-    /// The row family of the rows.
-    pub(crate) family: &'static RowFamily,
     /// The table of the entities.
     pub(crate) table: String,
     pub(crate) next: Option<Cursor>,
@@ -240,7 +238,7 @@ async fn read_entity_page(
             Err(error) => return Err(error),
         }
     }
-    Ok(EntityRowPage { rows, family, table, next })
+    Ok(EntityRowPage { rows, table, next })
 }
 
 /// Returns whether an entity belongs in the lists and meets the conditions.

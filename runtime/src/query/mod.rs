@@ -15,6 +15,7 @@ pub(crate) mod query_plan;
 mod read_page;
 pub(crate) mod decode;
 pub(crate) mod list_query;
+pub(crate) mod fetched_page;
 pub(crate) mod explain;
 pub(crate) mod build;
 pub(crate) mod pages;

@@ -1,63 +1,24 @@
 //! Runs a query as a stream, completely, or page by page.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
-use futures_util::{StreamExt, TryStreamExt, future, stream, stream::BoxStream};
+use futures_util::{Stream, TryStreamExt};
 
 use super::{
-    build::{DecodeRow, ItemSource, Items, Query},
+    build::{DecodeRow, Items, Query},
+    fetched_page::{FetchedPage, NextPage},
     query_plan::QueryPlan,
-    read_page::RowPage,
 };
 use crate::{
-    backend::layer::record_count_in_span,
-    error::{Error, Result},
-    limits::{saturating_u64, saturating_usize},
-    page::{Cursor, Page, PageLoop},
-    row::Row,
+    error::Result,
+    page::{Cursor, Page},
 };
 
-/// The number of tables of a window that are read concurrently.
-pub(crate) const TABLES_IN_FLIGHT: usize = 8;
-
 impl<E: 'static, T: Send + 'static> Query<E, T> {
-    /// Returns the items of several tables, table by table. Reads the first pages of eight tables concurrently,
-    /// and later pages of a table when its turn comes.
-    fn stream_tables(&self) -> Items<T> {
-        let query = self.clone();
-        let take = self.request.take.map_or(usize::MAX, saturating_usize);
-        let items = async move {
-            let run = query.plan(None).await?;
-            // Only the existing tables, if the plan has listed them.
-            let run = run.and_then(|run| Some((run.clone(), run.plan.request.tables.clone()?)));
-            let periods = run.iter().flat_map(|(_, tables)| tables.iter()).collect::<Vec<_>>();
-            let first_pages = stream::iter(periods)
-                .map(move |period| {
-                    let run = run.clone();
-                    async move {
-                        let Some((run, tables)) = run else { return Ok(None) };
-                        // A cursor into each table allows eight first pages to be read before the first one is
-                        // used up.
-                        let fingerprint = run.plan.fingerprint();
-                        let start = tables.cursor_at_beginning(period, fingerprint, None)?;
-                        let page = run.fetch_page_in_span(Some(start.clone())).await?;
-                        Ok::<_, Error>(Some((run, start.table, page)))
-                    }
-                })
-                .buffered(TABLES_IN_FLIGHT);
-            // The error of a request is the last item, because later items would hide the gap.
-            let pages = first_pages.map_ok(pages_of_table).try_flatten();
-            let pages = pages.scan(false, |is_over, page| {
-                let page = (!*is_over).then_some(page);
-                *is_over = page.as_ref().is_some_and(Result::is_err);
-                future::ready(page)
-            });
-            Ok::<_, Error>(pages.map_ok(stream::iter).try_flatten())
-        };
-        // Each table is read separately, so the total limit of items is applied here.
-        stream::once(items).try_flatten().take(take).boxed()
-    }
-
     /// Returns the items as a stream. Fetches each page when the previous one is used up. A query of several dated
     /// tables fetches the first pages of up to eight tables ahead.
     ///
@@ -78,27 +39,11 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub fn stream(&self) -> Items<T> {
-        if self.request.tables.is_some() {
-            return self.stream_tables();
-        }
-        stream::try_unfold(StreamPosition::Start(Box::new(self.clone())), |position| async move {
-            let (run, cursor) = match position {
-                StreamPosition::Start(query) => match query.plan(None).await? {
-                    Some(run) => (run, None),
-                    None => return Ok(None),
-                },
-                StreamPosition::At(run, cursor) => (run, Some(cursor)),
-                StreamPosition::End => return Ok(None),
-            };
-            let page = run.fetch_page_in_span(cursor).await?;
-            let position = match page.next {
-                Some(next) => StreamPosition::At(run, next),
-                None => StreamPosition::End,
-            };
-            Ok(Some((stream::iter(page.items), position)))
+        Box::pin(ItemStream {
+            decode: self.decode.clone(),
+            page: None,
+            next: Some(self.request.clone().fetch_first_page()),
         })
-        .try_flatten()
-        .boxed()
     }
 
     /// Reads all items.
@@ -116,20 +61,15 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn collect(&self) -> Result<Vec<T>> {
-        if self.request.tables.is_some() {
-            // Boxed because queries of several tables are rare.
-            return self.stream_tables().try_collect().await;
-        }
-        let Some(run) = self.plan(None).await? else { return Ok(Vec::new()) };
-        let (mut items, mut pages) = (Vec::new(), PageLoop::from_start());
-        while let Some(cursor) = pages.take_position() {
-            let page = run.page(cursor).await?;
-            if items.is_empty() {
-                items = page.items
-            } else {
-                items.extend(page.items)
+        let mut items = Vec::new();
+        let mut next = Some(self.request.clone().fetch_first_page());
+        while let Some(page) = next.take() {
+            let Some(mut page) = page.await? else { break };
+            items.reserve(page.items_left());
+            while let Some(item) = page.next_item(&self.decode) {
+                items.push(item?);
             }
-            pages.continue_at(page.next);
+            next = page.fetch_next();
         }
         Ok(items)
     }
@@ -176,8 +116,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
-        match self.plan(cursor.as_ref()).await? {
-            Some(run) => run.page(cursor).await,
+        match self.request.clone().fetch_page(cursor).await? {
+            Some(page) => page.decode_all(&self.decode),
             None => Ok(Page::new(Vec::new(), None)),
         }
     }
@@ -247,154 +187,94 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// ```
     #[must_use]
     pub fn results(self) -> Query<E, Result<T>> {
-        let table = self.request.table.clone();
-        self.map_source(|source| match source {
-            ItemSource::Rows(decode) => ItemSource::Rows(Arc::new(move |plan, row| {
-                let item = decode(plan, row).map_err(|error| error.in_table(&table));
-                Ok(item.transpose())
-            })),
-            ItemSource::Lists(fetch) => ItemSource::Lists(Arc::new(move |plan, cursor| {
-                let page = fetch(plan, cursor);
-                Box::pin(async move {
-                    let (items, next) = page.await?;
-                    Ok((items.into_iter().map(Ok).collect(), next))
-                })
-            })),
+        self.map_decode(|decode| {
+            Arc::new(move |page, row| {
+                Ok(decode(page, row).map_err(|error| page.place_error(error)).transpose())
+            })
         })
     }
 
     /// Plans the query once for all its pages, or for the page at a cursor. Returns `None` if the limit is 0, which
     /// needs no request.
     pub(crate) async fn plan(&self, cursor: Option<&Cursor>) -> Result<Option<PlannedQuery<T>>> {
-        if self.request.take == Some(0) {
-            return Ok(None);
-        }
-        let plan = Arc::new(self.request.clone().plan(cursor).await?);
-        Ok(Some(PlannedQuery { plan, source: self.source.clone() }))
+        let plan = self.request.clone().plan_boxed(cursor).await?;
+        Ok(plan.map(|plan| PlannedQuery { plan, decode: self.decode.clone() }))
     }
 }
 
 /// A running query: its plan, and the conversion of its rows into items.
 pub(crate) struct PlannedQuery<T> {
     pub(crate) plan: Arc<QueryPlan>,
-    pub(super) source: ItemSource<T>,
-}
-
-impl<T> Clone for PlannedQuery<T> {
-    fn clone(&self) -> Self {
-        Self { plan: self.plan.clone(), source: self.source.clone() }
-    }
+    decode: DecodeRow<T>,
 }
 
 impl<T: Send + 'static> PlannedQuery<T> {
     /// Reads the page at `cursor`. Fails with the error of the first row that cannot be read.
     pub(crate) async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
-        let Page { items, next } = self.fetch_page_in_span(cursor).await?;
-        Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
+        self.plan.fetch_page(cursor).await?.decode_all(&self.decode)
     }
 
-    /// Reads the page at `cursor` in a tracing span. Returns a result for each item, and nothing for rows that the
-    /// query skips. The next cursor holds the number of items returned so far, which later pages need for the limit
-    /// of `take`. A row that cannot be read counts as an item.
-    pub(crate) async fn fetch_page_in_span(
-        &self,
-        cursor: Option<Cursor>,
-    ) -> Result<Page<Result<T>>> {
-        let request = &self.plan.request;
-        let verb = request.store.usage.begin_verb("query", &request.table);
-        if !verb.span().is_disabled() {
-            let class = tracing::field::display(self.plan.cost_class());
-            verb.span().record("entable.cost_class", class);
+    /// Reads the page at `cursor`. Returns a result for each item, and nothing for rows that the query skips.
+    pub(crate) async fn page_of_results(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
+        let mut page = self.plan.fetch_page(cursor).await?;
+        let mut items = Vec::with_capacity(page.items_left());
+        while let Some(item) = page.next_item(&self.decode) {
+            items.push(item);
         }
-        let page = verb.run(pin!(self.fetch_page(cursor))).await;
-        if let Ok(page) = &page {
-            record_count_in_span(verb.span(), "entable.rows", page.items.len());
-        }
-        page
-    }
-
-    /// Reads the page at `cursor`, and counts the returned items into the next cursor.
-    async fn fetch_page(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
-        let request = &self.plan.request;
-        let (returned, mixed) = cursor.as_ref().map_or((0, false), |at| (at.returned, at.mixed));
-        let as_of = cursor.as_ref().and_then(|cursor| cursor.as_of);
-        let left = request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
-        let most = saturating_usize(left);
-        let (mut items, found, next) = match &self.source {
-            ItemSource::Rows(decode) => {
-                let RowPage { rows, next } = self.plan.read_page(cursor.as_ref()).await?;
-                let found = rows.len();
-                (self.plan.decode_rows(rows, decode, most), found, next)
-            }
-            ItemSource::Lists(fetch) => {
-                let (items, next) = fetch(self.plan.clone(), cursor).await?;
-                let found = items.len();
-                (items, found, next)
-            }
-        };
-        // A list is read completely, whatever the limit.
-        items.truncate(most);
-        let count = saturating_u64(items.len());
-        // The limit is reached, so there is no next page even if the store has one.
-        let next = next.filter(|_| count < left).map(|cursor| Cursor {
-            returned: returned + count,
-            mixed: cursor.mixed || mixed || items.len() < found,
-            as_of,
-            ..cursor
-        });
-        Ok(Page::new(items, next))
+        Ok(Page::new(items, page.next_cursor()))
     }
 }
 
-impl QueryPlan {
-    /// Decodes rows until there are `most` items. Skipped rows produce no item.
-    fn decode_rows<T>(
-        &self,
-        rows: Vec<Result<Row>>,
-        decode: &DecodeRow<T>,
-        most: usize,
-    ) -> Vec<Result<T>> {
-        let mut items = Vec::with_capacity(rows.len().min(most));
-        for row in rows {
-            if items.len() == most {
-                break;
-            }
-            match decode(self, row) {
-                Ok(None) => {}
-                Ok(Some(item)) => items.push(Ok(item)),
-                Err(error) => items.push(Err(error.in_table(&self.request.table))),
+impl FetchedPage {
+    /// Decodes rows until one of them is an item or cannot be read.
+    fn next_item<T>(&mut self, decode: &DecodeRow<T>) -> Option<Result<T>> {
+        loop {
+            let row = self.next_row()?;
+            let item = decode(self, row).map_err(|error| self.place_error(error)).transpose();
+            if item.is_some() {
+                self.count_item();
+                return item;
             }
         }
-        items
+    }
+
+    /// Decodes all rows. Fails with the error of the first row that cannot be read.
+    fn decode_all<T>(mut self, decode: &DecodeRow<T>) -> Result<Page<T>> {
+        let mut items = Vec::with_capacity(self.items_left());
+        while let Some(item) = self.next_item(decode) {
+            items.push(item?);
+        }
+        Ok(Page::new(items, self.next_cursor()))
     }
 }
 
-/// A table, with the running query and the table's first page.
-type FirstPage<T> = (PlannedQuery<T>, Option<String>, Page<Result<T>>);
-
-/// Returns the items of a table, page by page. `read` is the table's first page.
-fn pages_of_table<T: Send + 'static>(
-    read: Option<FirstPage<T>>,
-) -> BoxStream<'static, Result<Vec<Result<T>>>> {
-    let Some((run, table, first)) = read else { return stream::empty().boxed() };
-    // After the last page of the table, the cursor points to the next table.
-    let next = first.next.filter(|next| next.table == table);
-    // Fetch each page when it is polled for: an error of its request must not discard earlier items.
-    let later = stream::try_unfold((run, table, next), |(run, table, next)| async move {
-        let Some(cursor) = next else { return Ok(None) };
-        let page = run.fetch_page_in_span(Some(cursor)).await?;
-        let next = page.next.filter(|next| next.table == table);
-        Ok::<_, Error>(Some((page.items, (run, table, next))))
-    });
-    stream::iter([Ok(first.items)]).chain(later).boxed()
+/// The items of a query. A row is decoded when its item is polled for.
+struct ItemStream<T> {
+    decode: DecodeRow<T>,
+    /// The page whose rows are being decoded.
+    page: Option<FetchedPage>,
+    next: Option<NextPage>,
 }
 
-/// The position of a stream.
-enum StreamPosition<E, T> {
-    /// Nothing has been sent yet.
-    Start(Box<Query<E, T>>),
-    /// The next page begins at the cursor.
-    At(PlannedQuery<T>, Cursor),
-    /// The last page has been read.
-    End,
+impl<T> Stream for ItemStream<T> {
+    type Item = Result<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        loop {
+            let Self { decode, page, next } = &mut *self;
+            if let Some(item) = page.as_mut().and_then(|page| page.next_item(decode)) {
+                return Poll::Ready(Some(item));
+            }
+            // Fetch each page when it is polled for: an error of its request must not discard earlier items.
+            *next = next.take().or_else(|| page.take()?.fetch_next());
+            let Some(fetched) = next else { return Poll::Ready(None) };
+            let fetched = ready!(fetched.as_mut().poll(context));
+            *next = None;
+            match fetched {
+                Ok(fetched) => *page = fetched,
+                // The error of a request is the last item, because later items would hide the gap.
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Queries of partial copies, which need a projection before they can run.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use futures_util::{FutureExt, future::BoxFuture};
 
@@ -19,13 +19,13 @@ impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
     type Query = PartialQuery<E, M>;
 
     fn query(request: TypedRequest) -> Self::Query {
-        PartialQuery { request: request.0.for_entity::<E>(), of: PhantomData }
+        PartialQuery { request: request.0.for_entity::<E>().into(), of: PhantomData }
     }
 }
 
 /// A query of partial copies. Call [`select`](Self::select) to turn it into a query that can run.
 pub struct PartialQuery<E, M> {
-    pub(crate) request: Request,
+    pub(crate) request: Arc<Request>,
     of: PhantomData<fn() -> (E, M)>,
 }
 
@@ -36,6 +36,10 @@ impl<E, M> fmt::Debug for PartialQuery<E, M> {
 }
 
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
+    fn request_mut(&mut self) -> &mut Request {
+        Request::unshared(&mut self.request)
+    }
+
     setters!();
 
     /// Reads the fields of a projection. The copies must hold all of these fields.

@@ -131,6 +131,17 @@ impl RowType {
     }
 }
 
+/// Where the rows of a query's items come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ItemOrigin {
+    /// The rows that the query reads.
+    Rows,
+    /// The entities whose ids are in the lists that the query reads.
+    EntitiesOfLists(RowType),
+    /// The lists of ids alone: an empty row for each id.
+    IdsOfLists(&'static Schema),
+}
+
 impl ReadPlan {
     /// Plans reads of single rows of a type. `access` is the path to one row, or only contains the row family.
     ///

@@ -1,6 +1,6 @@
 //! Plans a query once for all its pages.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 
@@ -23,7 +23,7 @@ use crate::{
 /// A planned query: everything that its pages have in common.
 #[derive(Debug)]
 pub(crate) struct QueryPlan {
-    pub(crate) request: Request,
+    pub(crate) request: Arc<Request>,
     pub(crate) read: ReadPlan,
     /// Whether all keys of the queried scopes are permanently deleted. The query then finds nothing and sends
     /// nothing.
@@ -42,51 +42,90 @@ struct PlannedRead {
     finds_nothing: bool,
 }
 
+/// A path and its filter, with their blind tokens. Either is `None` if nothing can be found, because all keys of the
+/// scopes are permanently deleted.
+struct PathAndFilter {
+    access: Option<UntypedPath>,
+    filter: Option<SentFilter>,
+}
+
 impl Request {
+    /// Returns whether planning the query may send requests.
+    pub(crate) fn sends_requests_to_plan(&self) -> bool {
+        self.looks_up_by_token() || self.tables.is_some()
+    }
+
+    /// Plans a query that needs no request for its plan.
+    pub(crate) fn plan_without_requests(self: Arc<Self>) -> Result<QueryPlan> {
+        let planned = self.plan_read_without_tokens().map_err(|error| error.in_table(&self.table));
+        Ok(self.into_plan(planned?))
+    }
+
     /// Makes and checks the blind tokens, the filter and the selection. May fetch a key from the client's key
     /// provider. Sends nothing to the store, unless a query of a large window has to list its tables. With a cursor, the
     /// plan is only for the page there: a page inside a table needs no list of tables.
-    pub(crate) async fn plan(mut self, cursor: Option<&Cursor>) -> Result<QueryPlan> {
-        let planned = self.plan_read().await.map_err(|error| error.in_table(&self.table))?;
-        let PlannedRead { read, unsent, finds_nothing } = planned;
+    pub(crate) async fn plan(mut self: Arc<Self>, cursor: Option<&Cursor>) -> Result<QueryPlan> {
+        let planned = if self.looks_up_by_token() {
+            self.plan_read_with_tokens_boxed().await
+        } else {
+            self.plan_read_without_tokens()
+        };
+        let planned = planned.map_err(|error| error.in_table(&self.table))?;
         let is_in_table = cursor.is_some_and(|cursor| !cursor.is_at_table_start());
-        if let Some(tables) = self.tables.as_mut().filter(|_| !finds_nothing && !is_in_table) {
+        let finds_nothing = planned.finds_nothing;
+        if let Some(tables) = self.tables.as_ref().filter(|_| !finds_nothing && !is_in_table) {
+            let mut tables = tables.clone();
             let listed = tables.list_existing(&self.store, self.allows_many_tables).await;
             listed.map_err(|error| error.in_table(&self.table))?;
+            Self::unshared(&mut self).tables = Some(tables);
         }
+        Ok(self.into_plan(planned))
+    }
+
+    fn into_plan(self: Arc<Self>, planned: PlannedRead) -> QueryPlan {
+        let PlannedRead { read, unsent, finds_nothing } = planned;
         let filter_alone_selects_type = self.filter_alone_selects_type(read.parts);
-        let fingerprint = OnceLock::new();
-        Ok(QueryPlan {
+        QueryPlan {
             request: self,
             read,
             finds_nothing,
             filter_alone_selects_type,
             unsent,
-            fingerprint,
-        })
-    }
-
-    // In a function of its own, so that programs do not compile the lookup of keys.
-    fn path_for_lookup_boxed(&self) -> BoxFuture<'_, Result<Option<UntypedPath>>> {
-        Box::pin(self.store.path_for_lookup(self.schema_of_keys(), &self.access))
-    }
-
-    async fn plan_read(&self) -> Result<PlannedRead> {
-        if self.needs.contain(Needs::EXPIRY) {
-            // Before the first page: its date corrects the clock that hides expired rows.
-            self.store.estimate_store_time();
+            fingerprint: OnceLock::new(),
         }
+    }
+
+    fn plan_read_without_tokens(&self) -> Result<PlannedRead> {
+        let parts = self.checked_item_rows()?;
+        let filter = Some(self.filter_without_tokens(&self.access, parts)?);
+        self.plan_read(parts, PathAndFilter { access: Some(self.access.clone()), filter })
+    }
+
+    fn plan_read_with_tokens_boxed(&self) -> BoxFuture<'_, Result<PlannedRead>> {
+        Box::pin(self.plan_read_with_tokens())
+    }
+
+    async fn plan_read_with_tokens(&self) -> Result<PlannedRead> {
         // Blind tokens find nothing in a shredded scope, so the request is not sent.
-        let keyed = if self.access.needs_key_tokens() {
-            self.path_for_lookup_boxed().await?
+        let access = if self.access.needs_key_tokens() {
+            self.store.path_for_lookup(self.schema_of_keys(), &self.access).await?
         } else {
             Some(self.access.clone())
         };
         let parts = self.checked_item_rows()?;
-        let filter = match &keyed {
+        let filter = match &access {
             Some(access) => self.filter_to_send(access, parts).await?,
             None => None,
         };
+        self.plan_read(parts, PathAndFilter { access, filter })
+    }
+
+    fn plan_read(&self, parts: ItemParts, keyed: PathAndFilter) -> Result<PlannedRead> {
+        if self.needs.contain(Needs::EXPIRY) {
+            // Before the first page: its date corrects the clock that hides expired rows.
+            self.store.estimate_store_time();
+        }
+        let PathAndFilter { access, filter } = keyed;
         let finds_nothing = filter.is_none();
         // A request that finds nothing is refused for the same reasons as any other.
         let SentFilter { filter, unsent } = match filter {
@@ -94,7 +133,7 @@ impl Request {
             None => SentFilter { filter: self.filter_to_explain(parts)?, unsent: String::new() },
         };
         self.check_options(&filter)?;
-        let access = keyed.unwrap_or_else(|| self.access.clone());
+        let access = access.unwrap_or_else(|| self.access.clone());
         let open_stages = self.open_stages(parts);
         let opened = if open_stages.checks_conditions_after_opening() {
             self.filter_on_opened_rows()

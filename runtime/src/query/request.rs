@@ -9,7 +9,7 @@ use super::{
         is_read_whole,
     },
     encrypted_filter::has_encrypted_condition,
-    plan::ItemParts,
+    plan::{ItemOrigin, ItemParts},
     tables::{Periods, QueriedTables, WindowPeriods},
 };
 use crate::{
@@ -45,6 +45,7 @@ pub(crate) struct Request {
     pub(crate) store: Store,
     pub(crate) table: String,
     pub(crate) access: UntypedPath,
+    pub(crate) origin_of_items: ItemOrigin,
     pub(crate) schema: Option<&'static Schema>,
     pub(crate) members: Option<&'static Members>,
     /// What reads of the type or the members must do.
@@ -87,6 +88,7 @@ impl Request {
             store,
             table,
             access,
+            origin_of_items: ItemOrigin::Rows,
             schema: None,
             members: None,
             needs: Needs::NONE,
@@ -109,6 +111,12 @@ impl Request {
             allows_many_tables: false,
             tables: None,
         }
+    }
+
+    /// Returns a request that no other query shares, to change it.
+    // In a function of its own, so that programs do not compile the copy of a request.
+    pub(crate) fn unshared(request: &mut Arc<Self>) -> &mut Self {
+        Arc::make_mut(request)
     }
 
     /// Sets the outbox of the client that creates the query, and the table of the entities that it finds.

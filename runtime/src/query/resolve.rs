@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::{
-    build::{ItemSource, Query},
-    partial_query::PartialQuery,
-};
+use super::{build::Query, partial_query::PartialQuery};
 use crate::{
     edm::Bag,
     entity::{Stored, TableEntity},
@@ -39,19 +36,10 @@ impl<E, T: 'static> Query<E, Stored<T>> {
         F: Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R> + Send + Sync + 'static,
         R: 'static,
     {
-        let resolve = Arc::new(move |row: &Row| resolved(row, &resolver));
-        self.map_source(|source| match source {
-            ItemSource::Rows(decode) => ItemSource::Rows(Arc::new(move |plan, row| {
-                decode(plan, row)?.map(|stored| resolve(stored.row())).transpose()
-            })),
-            ItemSource::Lists(fetch) => ItemSource::Lists(Arc::new(move |plan, cursor| {
-                let (page, resolve) = (fetch(plan, cursor), resolve.clone());
-                Box::pin(async move {
-                    let (items, next) = page.await?;
-                    let resolved = items.into_iter().map(|item| resolve(item?.row()));
-                    Ok((resolved.collect(), next))
-                })
-            })),
+        self.map_decode(|decode| {
+            Arc::new(move |page, row| {
+                decode(page, row)?.map(|stored| resolved(stored.row(), &resolver)).transpose()
+            })
         })
     }
 }

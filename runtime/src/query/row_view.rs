@@ -6,7 +6,7 @@ use futures_util::TryStreamExt;
 use time::OffsetDateTime;
 
 use super::{
-    build::{ItemSource, Query},
+    build::Query,
     decode::{QueriedVersion, recognize_or_skip},
 };
 use crate::{
@@ -213,30 +213,26 @@ impl<E: TableEntity> Query<E, Stored<E>> {
 
     /// Leaves out the decoding of the rows.
     fn recognized(self) -> Result<Query<E, RecognizedRow>> {
+        if self.request.reads_list() {
+            // Lists are resolved to entities, which have their rows.
+            let family = E::SCHEMA.primary()?;
+            return Ok(self.map_decode(|decode| {
+                Arc::new(move |page, row| {
+                    let stored = decode(page, row)?;
+                    Ok(stored.map(|stored| RecognizedRow { row: stored.row().clone(), family }))
+                })
+            }));
+        }
         let family = self.request.family().map_or_else(|| E::SCHEMA.primary(), Ok)?;
-        Ok(self.map_source(|source| match source {
-            ItemSource::Rows(_) => ItemSource::Rows(Arc::new(move |_, row| {
+        Ok(self.map_decode(|_| {
+            Arc::new(move |_, row| {
                 let row = row?;
                 match is_shown(E::SCHEMA, &row, family) {
                     Ok(true) => Ok(Some(RecognizedRow { row, family })),
                     Ok(false) => Ok(None),
                     Err(error) => Err(error_with_row_keys(&row, error)),
                 }
-            })),
-            // Lists are resolved to entities, which have their rows.
-            ItemSource::Lists(fetch) => ItemSource::Lists(Arc::new(move |plan, cursor| {
-                let page = fetch(plan, cursor);
-                Box::pin(async move {
-                    let (items, next) = page.await?;
-                    let rows = items.into_iter().map(|item| {
-                        let stored = item?;
-                        let family =
-                            stored.copy_family().map_or_else(|| E::SCHEMA.primary(), Ok)?;
-                        Ok(RecognizedRow { row: stored.row().clone(), family })
-                    });
-                    Ok((rows.collect(), next))
-                })
-            })),
+            })
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! `Table<E>`: creating and deleting a table, point reads, and the queries of one entity type.
 
-use std::{borrow::Cow, fmt, marker::PhantomData, pin::pin};
+use std::{borrow::Cow, fmt, marker::PhantomData, pin::pin, sync::Arc};
 
 use futures_util::{TryStreamExt, future::BoxFuture};
 
@@ -502,7 +502,7 @@ impl<E: TableEntity> Table<E> {
             Some(dated) => request.for_dated_tables(dated, &self.name),
             None => request,
         };
-        let plan = request.plan(None).await?;
+        let plan = Arc::new(request).plan(None).await?;
         list_query::read_entity_keys_of_lists::<E>(&plan)
             .await
             .map_err(|error| error.in_table(&self.name))

@@ -147,9 +147,9 @@ impl<E: TableEntity> Rebuild<E> {
     async fn query_primaries(&self) -> Result<Query<E, Stored<E>>> {
         // Include expired entities, which may be renewed, and which workers find through an index.
         let mut query = self.table.query(E::scan());
-        query.request.with_expired = true;
+        query.request_mut().with_expired = true;
         if let Some(tables) = self.table.all_tables_to_query().await? {
-            query.request.tables = Some(tables);
+            query.request_mut().tables = Some(tables);
         }
         Ok(match self.page_size {
             Some(rows) => query.page_size(rows),

@@ -105,8 +105,7 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
         let mut pages = PageLoop::from_start();
         while let Some(cursor) = pages.take_position() {
             let is_first = cursor.is_none();
-            let page = match pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await
-            {
+            let page = match pipeline.drive_transactions_while(run.page_of_results(cursor)).await {
                 Ok(page) => page,
                 Err(error) if is_first => return Err(error),
                 // Rows of earlier pages are deleted or on their way, so the error goes into the report.

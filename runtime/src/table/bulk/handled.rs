@@ -184,6 +184,7 @@ mod tests {
         error::{Error, ErrorKind, ServiceCode},
         plan::{self, Change},
         prelude::*,
+        query::request::Request,
         row::ETag,
     };
 
@@ -247,7 +248,7 @@ mod tests {
             let mut handled = HandledEntities::of_query(&query);
             handled.note_change("Staff", &renamed(5, 6), 0).unwrap();
             assert_eq!(handled.finds_all_once(), !is_found_again);
-            query.restrict_to_older_versions();
+            Request::unshared(&mut query).restrict_to_older_versions();
         }
     }
 

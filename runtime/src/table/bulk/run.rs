@@ -395,7 +395,7 @@ impl Bulk {
                 pipeline.retry_lost_races(&mut rewrite).await;
                 rewrite.table.clone_from(&table);
             }
-            let page = pipeline.drive_transactions_while(run.fetch_page_in_span(cursor)).await?;
+            let page = pipeline.drive_transactions_while(run.page_of_results(cursor)).await?;
             for item in page.items {
                 let change = match item {
                     Ok(stored) => match pipeline.was_handled(&stored, &rewrite).await {
