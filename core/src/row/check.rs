@@ -1,7 +1,7 @@
 //! Checks rows against the service's limits, and estimates the bytes they take in a request.
 
 use super::{
-    compact_row::{Row, property_name_from_utf8, service_size_of_property},
+    compact_row::{Row, property_name_from_utf8},
     read::corrupt_row_error,
     row_bytes::RowBytes,
 };
@@ -45,13 +45,12 @@ impl Row {
     fn check_properties(&self) -> Result<usize> {
         let mut properties = self.properties();
         let mut names: Vec<&str> = Vec::with_capacity(16);
-        let (mut size, mut bytes) = (self.service_size_of_keys(), 0);
+        let mut bytes = 0;
         while let Some((name, value)) = properties.next()? {
             let name = property_name_from_utf8(name)?;
             limits::check_property_name(name)?;
             check_value(value).map_err(|error| error.in_property(name))?;
             names.push(name);
-            size += service_size_of_property(name, value);
             bytes += property_bytes(name, value);
         }
         if names.len() > limits::PROPERTIES {
@@ -67,15 +66,26 @@ impl Row {
             // Cannot underflow: every Double was counted with `DOUBLE_BYTES`.
             bytes -= self.unused_bytes_of_doubles()?;
         }
-        if size > limits::ENTITY_BYTES {
-            let message = format!(
-                "the entity has {size} bytes, the limit is {}; \
-                 keep large values in a blob and their address in the entity",
-                limits::ENTITY_BYTES
-            );
-            return Err(Error::service(ServiceCode::EntityTooLarge, message));
-        }
+        self.check_size()?;
         Ok(bytes)
+    }
+
+    fn check_size(&self) -> Result<()> {
+        // A unit of text is at least one of the row's bytes and two of the service's, and each property has
+        // at least three bytes besides its name and value, for which the service counts at most twelve.
+        if self.byte_len() <= limits::ENTITY_BYTES / 4 {
+            return Ok(());
+        }
+        let size = self.service_size()?;
+        if size <= limits::ENTITY_BYTES {
+            return Ok(());
+        }
+        let message = format!(
+            "the entity has {size} bytes, the limit is {}; \
+             keep large values in a blob and their address in the entity",
+            limits::ENTITY_BYTES
+        );
+        Err(Error::service(ServiceCode::EntityTooLarge, message))
     }
 
     /// Returns how many bytes less than estimated the row's Doubles take in a request. The estimate counts
@@ -224,6 +234,8 @@ fn check_distinct(mut names: Vec<&str>) -> Result<()> {
 
 fn check_value(value: ValueRef<'_>) -> Result<()> {
     let (what, found, limit) = match value {
+        // A text has no more units than bytes, which need not be counted.
+        ValueRef::String(text) if text.len() <= limits::STRING_UNITS => return Ok(()),
         ValueRef::String(text) => {
             ("UTF-16 units of text", limits::utf16_units(text), limits::STRING_UNITS)
         }

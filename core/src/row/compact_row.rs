@@ -519,7 +519,7 @@ impl Row {
     }
 
     /// Returns the number of bytes that the service counts for an entity without properties.
-    pub(super) fn service_size_of_keys(&self) -> usize {
+    fn service_size_of_keys(&self) -> usize {
         let (partition_key, row_key) = self.keys();
         4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
     }
@@ -536,7 +536,7 @@ impl fmt::Debug for Row {
 }
 
 /// Returns the number of bytes that the service counts for a property.
-pub(super) fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize {
+fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize {
     8 + 2 * limits::utf16_units(name) + value.service_size()
 }
 

@@ -131,5 +131,6 @@ pub(crate) fn touch_primary<E: TableEntity>(
     // All parts get the same new generation, which keeps them together.
     let generation = table.client.store().random.random_id();
     let touches = wide::split_operation(Some(E::SCHEMA), &touch, &generation, &HashMap::new())?;
-    Ok(touches.into_iter().map(|touch| OperationToSeal::new(touch, StoredAs::Framework)).collect())
+    let touches = touches.into_owned().into_iter();
+    Ok(touches.map(|touch| OperationToSeal::new(touch, StoredAs::Framework)).collect())
 }

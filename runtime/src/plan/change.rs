@@ -11,7 +11,7 @@ use super::{
     wide,
 };
 use crate::{
-    batch::{self, Operation},
+    batch::{self},
     entity::{EntityRows, Needs, Schema, UntypedPath},
     error::Result,
     key::{RowFamily, encode_sort_key},
@@ -287,11 +287,11 @@ impl Change {
         let EffectOrVerb::Effect(effect) = &self.effect_or_verb else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
         for joined in &effect.primary {
-            for operation in
-                wide::split_operation(effect.schema, joined, ANY_GENERATION, &HashMap::new())?
-            {
-                operations += 1;
-                bytes += size::operation_with_stored_size(&operation, effect.schema, None)?
+            let parts =
+                wide::split_operation(effect.schema, joined, ANY_GENERATION, &HashMap::new())?;
+            operations += parts.len();
+            for operation in &*parts {
+                bytes += size::operation_with_stored_size(operation, effect.schema, None)?
                     .request_bytes()?;
             }
         }
@@ -327,10 +327,7 @@ impl Change {
             }
             operations += rows.local_list_entries.len();
             for copy in &rows.local_copies {
-                let insert = Operation::insert(copy.row.clone());
-                let stored =
-                    size::operation_with_stored_size(&insert, effect.schema, Some(copy.family))?;
-                bytes += stored.request_bytes()?;
+                bytes += size::stored_bytes_of_copy(&copy.row, effect.schema, copy.family)?;
             }
         }
         Ok((operations, bytes))

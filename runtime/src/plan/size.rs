@@ -38,6 +38,20 @@ pub(super) fn operation_with_stored_size<'o>(
     Ok(Cow::Owned(operation.with_row(row)))
 }
 
+/// Returns an upper bound of the bytes that an insert of a copy takes in a request, once it is encrypted.
+pub(super) fn stored_bytes_of_copy(
+    row: &Row,
+    schema: Option<&'static Schema>,
+    family: &'static RowFamily,
+) -> Result<usize> {
+    if !schema.is_some_and(Schema::is_sealed) {
+        // Checked before it is cloned: the row and all its clones keep the result.
+        row.check()?;
+    }
+    let insert = Operation::insert(row.clone());
+    operation_with_stored_size(&insert, schema, Some(family))?.request_bytes()
+}
+
 /// Returns a row in which zeros of equal length replace encrypted values.
 fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
     let Some((schema, family)) = stored_as.type_and_family() else { return Ok(row.clone()) };

@@ -67,7 +67,7 @@ impl TransactionPlan {
                 } else {
                     OperationRole::Primary(verb)
                 };
-                for operation in parts {
+                for operation in parts.into_owned() {
                     transaction
                         .add_primary(verb, PlannedOperation { operation, role, stored_as })?;
                 }
@@ -132,8 +132,12 @@ impl TransactionPlan {
     }
 
     fn earlier_operation(&mut self, row_key: &str) -> Option<&mut PlannedOperation> {
-        // At most a hundred operations: searching them is faster than building a map.
-        self.planned.iter_mut().rfind(|planned| planned.operation.row().row_key() == row_key)
+        // At most a hundred operations: searching them is faster than building a map. Keys are compared as bytes,
+        // because to read one as text checks it.
+        self.planned.iter_mut().rfind(|planned| {
+            let keys = planned.operation.row().key_bytes();
+            keys.is_some_and(|(_, earlier)| earlier == row_key.as_bytes())
+        })
     }
 
     fn add_primary(&mut self, verb: usize, planned: PlannedOperation) -> Result<()> {

@@ -1,6 +1,10 @@
 //! Splits an operation on a wide entity into the operations on its parts.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap},
+    slice,
+};
 
 use super::{
     guards::{PartCondition, incomplete_etag_error, split_etag_by_part},
@@ -26,15 +30,24 @@ use crate::{
 ///
 /// Fails with `is_invalid` if the entity was not read with all of its parts, and for keys that do not belong to a
 /// wide entity.
-pub(crate) fn split_operation(
+pub(crate) fn split_operation<'o>(
     schema: Option<&'static Schema>,
+    operation: &'o Operation,
+    generation: &str,
+    found: &HashMap<String, Option<ETag>>,
+) -> Result<Cow<'o, [Operation]>> {
+    match schema.filter(|schema| schema.is_wide()) {
+        Some(schema) => split_wide_operation(schema, operation, generation, found).map(Cow::Owned),
+        None => Ok(Cow::Borrowed(slice::from_ref(operation))),
+    }
+}
+
+fn split_wide_operation(
+    schema: &'static Schema,
     operation: &Operation,
     generation: &str,
     found: &HashMap<String, Option<ETag>>,
 ) -> Result<Vec<Operation>> {
-    let Some(schema) = schema.filter(|schema| schema.is_wide()) else {
-        return Ok(vec![operation.clone()]);
-    };
     let row = operation.row();
     let (partition_key, row_key) = row.keys();
     let located = |error: Error| error.at_keys(partition_key, row_key);
