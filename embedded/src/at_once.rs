@@ -17,14 +17,19 @@ use std::{
     task::Poll,
 };
 
+use entable_core::batch::Verb;
+
 use crate::{
     job::{BatchAnswer, QueuedBatch, WriterJob},
+    open_writes::ReaderGate,
     options::Durability,
     shared_store::SharedStore,
 };
 
-/// Largest number of operations of a batch that its caller's thread applies. The work of a larger one outweighs the two
-/// changes of threads that this saves, and would hold up other tasks.
+/// Largest number of bytes of the rows of a batch that its caller's thread applies. A hundred inserts of that size hold up
+/// other tasks for about as long as a slice of a scan does.
+const BYTES_AT_ONCE: usize = 32 * 1024;
+/// Largest number of operations of such a batch, unless all are inserts. Others read the stored rows, which may be large.
 const OPERATIONS_AT_ONCE: usize = 8;
 
 /// The way of jobs to the writer thread, or past it.
@@ -36,6 +41,7 @@ pub(crate) struct WayToWriter {
     /// The open file. The writer thread owns it, and drops it when it ends.
     store: Weak<SharedStore>,
     jobs: Weak<Sender<WriterJob>>,
+    gate: Arc<ReaderGate>,
 }
 
 /// A caller that writes, counted until it is dropped.
@@ -99,6 +105,7 @@ impl WayToWriter {
         durability: Durability,
         store: &Arc<SharedStore>,
         jobs: &Arc<Sender<WriterJob>>,
+        gate: Arc<ReaderGate>,
     ) -> Self {
         Self {
             is_relaxed: matches!(durability, Durability::Relaxed { .. }),
@@ -106,6 +113,7 @@ impl WayToWriter {
             callers: AtomicUsize::new(0),
             store: Arc::downgrade(store),
             jobs: Arc::downgrade(jobs),
+            gate,
         }
     }
 
@@ -113,6 +121,27 @@ impl WayToWriter {
     pub(crate) fn enter(&self) -> WritingCaller<'_> {
         self.callers.fetch_add(1, SeqCst);
         WritingCaller(&self.callers)
+    }
+
+    /// Has the writes committed that were applied at once, so that the newest snapshot has everything that was
+    /// acknowledged before the call. Returns `false` if the writer thread has ended before it could commit them.
+    pub(crate) async fn show_writes(&self) -> bool {
+        if self.gate.is_closed() { Box::pin(self.wait_at_gate()).await } else { true }
+    }
+
+    async fn wait_at_gate(&self) -> bool {
+        let _waiting = self.gate.enter();
+        while self.gate.is_closed() {
+            let Some(store) = self.store.upgrade() else { return false };
+            if store.try_commit_open_writes() {
+                break;
+            }
+            drop(store);
+            // Who holds the store applies a small batch, and then commits it for the readers that wait. A job of the
+            // writer thread commits first.
+            tokio::task::yield_now().await;
+        }
+        true
     }
 
     /// Sends a job to the writer thread, after the batch that is parked. Drops the job if the thread has ended.
@@ -131,7 +160,7 @@ impl WayToWriter {
         let may_park = self.is_relaxed
             && caller.is_alone()
             && parked.batch.is_none()
-            && batch.operations.len() <= OPERATIONS_AT_ONCE
+            && is_small(&batch)
             && self.store.upgrade().is_some_and(|store| store.is_idle());
         if !may_park {
             self.send_in_order(&mut parked, WriterJob::Write(batch));
@@ -163,7 +192,7 @@ impl WayToWriter {
         let shared = self.store.upgrade()?;
         let mut store = shared.lock_if_idle()?;
         let was_synced = store.unsynced.is_none();
-        let answer = store.commit_at_once(batch);
+        let answer = store.write_at_once(batch);
         if was_synced
             && store.unsynced.is_some()
             && let Some(jobs) = self.jobs.upgrade()
@@ -173,6 +202,13 @@ impl WayToWriter {
         }
         answer
     }
+}
+
+fn is_small(batch: &QueuedBatch) -> bool {
+    let operations = &batch.operations;
+    let are_few = operations.len() <= OPERATIONS_AT_ONCE
+        || operations.iter().all(|operation| operation.verb() == Verb::Insert);
+    are_few && batch.row_byte_count() <= BYTES_AT_ONCE
 }
 
 /// Lets the other tasks of this thread run that are ready to.

@@ -17,6 +17,7 @@ use crate::{
     file_format::{RowsDefinition, RowsForWrite, rows_table_name},
     row_changes::{RowChange, write_changes},
     row_encoder::RowEncoder,
+    store_file::catch_panic,
     stored_row::{RowDamage, StoredRow, TableSeed},
 };
 
@@ -26,13 +27,27 @@ pub(crate) enum ApplyError {
     Operation(usize, Error),
     /// The stored row of the operation at this position, with this address, is damaged; nothing of the batch was written.
     DamagedRow(usize, Vec<u8>, RowDamage),
-    /// The engine failed; the whole transaction is lost.
-    Engine(redb::Error),
+    /// The engine failed.
+    Engine(EngineFailure),
+}
+
+/// A failure of the engine while it applied a batch.
+pub(crate) struct EngineFailure {
+    pub(crate) error: redb::Error,
+    /// Whether the transaction may have a part of the batch, so that it must not be committed.
+    pub(crate) is_torn: bool,
 }
 
 impl<E: Into<redb::Error>> From<E> for ApplyError {
     fn from(error: E) -> Self {
-        Self::Engine(error.into())
+        Self::Engine(EngineFailure { error: error.into(), is_torn: false })
+    }
+}
+
+impl ApplyError {
+    /// Builds the error for a failure of the engine after it has begun to write the batch.
+    fn torn(error: redb::Error) -> Self {
+        Self::Engine(EngineFailure { error, is_torn: true })
     }
 }
 
@@ -45,11 +60,15 @@ pub(crate) struct GroupTransaction<'t> {
     layouts: Arc<Dictionary>,
     /// The last change. `None` if nothing was written.
     last_change: Option<LastChangedRow>,
+    /// The bytes of the changed rows and their addresses.
+    bytes: usize,
 }
 
 /// The state that a commit publishes after rows were written.
 pub(crate) struct WrittenGroup {
     pub(crate) last_change: LastChangedRow,
+    /// The bytes of the changed rows and their addresses.
+    pub(crate) bytes: usize,
     /// All layouts of the file.
     pub(crate) layouts: Arc<Dictionary>,
 }
@@ -67,7 +86,7 @@ impl<'t> GroupTransaction<'t> {
         catalog: &'t Catalog,
         layouts: Arc<Dictionary>,
     ) -> Self {
-        Self { transaction, catalog, tables: HashMap::new(), layouts, last_change: None }
+        Self { transaction, catalog, tables: HashMap::new(), layouts, last_change: None, bytes: 0 }
     }
 
     /// Applies one batch to the transaction, as a whole or not at all. Also returns a time that is not
@@ -90,12 +109,16 @@ impl<'t> GroupTransaction<'t> {
         };
         let seed = TableSeed::of_table(entry.id);
         let current = CurrentRows { rows, seed, layouts: &self.layouts };
-        let (mut changes, last) = plan_changes(&current, operations, now)?;
+        // Whatever a damaged page does to the engine while it only reads, the transaction is unchanged.
+        let planned = catch_panic(|| Ok(plan_changes(&current, operations, now)));
+        let (mut changes, last) = planned??;
+        self.bytes += changes.iter().map(RowChange::byte_len).sum::<usize>();
         let known = self.layouts.len();
         let mut encoder = RowEncoder::new(seed, &entry.name, &mut self.layouts);
-        write_changes(rows, &changes, &mut encoder)?;
+        write_changes(rows, &changes, &mut encoder).map_err(ApplyError::torn)?;
         // A row and its layout are in one transaction, so no crash leaves one without the other.
-        store_layouts(self.transaction, self.layouts.added_after(known))?;
+        store_layouts(self.transaction, self.layouts.added_after(known))
+            .map_err(ApplyError::torn)?;
         let both = operations.iter().zip(&changes);
         let written =
             both.map(|(operation, change)| rules::written_answer(operation, change.row.as_ref()));
@@ -110,8 +133,8 @@ impl<'t> GroupTransaction<'t> {
 
     /// Returns what was written, or `None` if nothing was. Closes the engine's tables, which a commit requires.
     pub(crate) fn into_written(self) -> Option<WrittenGroup> {
-        let Self { layouts, last_change, .. } = self;
-        last_change.map(|last_change| WrittenGroup { last_change, layouts })
+        let Self { layouts, last_change, bytes, .. } = self;
+        last_change.map(|last_change| WrittenGroup { last_change, bytes, layouts })
     }
 }
 

@@ -165,8 +165,9 @@ impl Embedded {
         let jobs = Arc::new(jobs);
         let to_writer = Arc::downgrade(&jobs);
         let (store, reader_state) = WriterStore::new(file.clone(), opened, options, to_writer)?;
+        let gate = store.gate.clone();
         let store = Arc::new(SharedStore::new(store));
-        let way = WayToWriter::new(durability, &store, &jobs);
+        let way = WayToWriter::new(durability, &store, &jobs, gate);
         let thread = std::thread::Builder::new().name("entable writer".to_owned());
         let writer = thread.spawn(move || writer::run_writer(&store, &waiting));
         let writer = writer.map_err(|error| file.io_error(error))?;
@@ -282,12 +283,20 @@ impl Embedded {
     /// * `is_corrupt`: a row of the store is damaged;
     /// * `is_backend`: the disk is full or fails.
     pub async fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
-        let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+        let snapshot = self.newest_snapshot().await?;
         backup::write_in_thread(snapshot, path.as_ref().to_owned()).await
     }
 
     pub(crate) const fn store_file(&self) -> &StoreFile {
         &self.file
+    }
+
+    /// Returns a snapshot with everything that was acknowledged. Waits while reads are paused.
+    async fn newest_snapshot(&self) -> Result<Arc<snapshot::Snapshot>> {
+        if !self.way.show_writes().await {
+            return Err(self.unanswered_error());
+        }
+        snapshot::newest_snapshot(&self.file, &self.reader_state).await
     }
 
     /// Sends a job to the writer thread and waits for its answer.
@@ -354,14 +363,14 @@ impl Backend for Embedded {
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
-            let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+            let snapshot = self.newest_snapshot().await?;
             snapshot.read_row(request)
         })
     }
 
     fn scan<'a>(&'a self, request: ScanRequest<'a>) -> BoxFuture<'a, Result<Rows>> {
         Box::pin(async move {
-            let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+            let snapshot = self.newest_snapshot().await?;
             let date = self.clock.now();
             let page = scan::read_page(snapshot, request).await?;
             Ok(Rows { date: Some(date), ..page })
@@ -395,8 +404,7 @@ impl Backend for Embedded {
                     self.ask_writer(|answer| WriterJob::Delete(name.to_owned(), answer)).await??;
                 }
                 TableRequest::List { from, within } => {
-                    let snapshot =
-                        snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+                    let snapshot = self.newest_snapshot().await?;
                     return Ok(snapshot.catalog().list_tables(from, within));
                 }
             }
@@ -405,9 +413,7 @@ impl Backend for Embedded {
     }
 
     fn settings<'a>(&'a self, table: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>>> {
-        Box::pin(async move {
-            snapshot::newest_snapshot(&self.file, &self.reader_state).await?.settings(table)
-        })
+        Box::pin(async move { self.newest_snapshot().await?.settings(table) })
     }
 
     fn set_settings<'a>(
@@ -427,7 +433,7 @@ impl Backend for Embedded {
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
         Box::pin(async move {
-            let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+            let snapshot = self.newest_snapshot().await?;
             Ok(FrozenStore::new(snapshot, self.clock.now()).into_backend_snapshot())
         })
     }

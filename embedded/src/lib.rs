@@ -43,7 +43,9 @@ mod snapshot;
 mod scan;
 mod backup;
 mod frozen;
+mod open_writes;
 mod writer_store;
+mod write_at_once;
 
 mod maintenance;
 mod shared_store;

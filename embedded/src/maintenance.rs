@@ -80,11 +80,17 @@ impl WriterStore {
         if self.database.is_none() {
             self.reopen_file()?;
         }
-        match self.lost_writes.take() {
-            Some(lost) => Err(lost),
-            None if self.unsynced.is_none() => Ok(()),
-            None => self.sync_acknowledged_commits(),
+        if self.lost_writes.is_none() && self.unsynced.is_some() {
+            let synced = self.sync_acknowledged_commits();
+            // A sync that fails may find that writes are lost, which says more than its own error, unless the sync may
+            // have happened.
+            return match (self.lost_writes.take(), synced) {
+                (Some(_), Err(error)) if error.is_ambiguous() => Err(error),
+                (Some(lost), _) => Err(lost),
+                (None, synced) => synced,
+            };
         }
+        self.lost_writes.take().map_or(Ok(()), Err)
     }
 
     /// Removes up to `rows` rows of a deleted table, and the table itself when none are left. Returns whether

@@ -16,9 +16,10 @@ pub enum Durability {
     /// one sync. Neither a crash of the process nor a power failure loses an acknowledged write.
     #[default]
     Sync,
-    /// A write is acknowledged when readers see it, and is on disk at most `delay` later or after
+    /// A write is acknowledged when later reads see it, and is on disk at most `delay` later or after
     /// `Embedded::flush`. A crash can lose the writes of the last `delay`: a write is lost only with
-    /// all later ones, and never in part. Dropping the store loses none.
+    /// all later ones, and never in part. Dropping the store loses none. A failure of the disk can lose as
+    /// much without a crash, which the next flush reports.
     Relaxed {
         /// The longest time between the acknowledgement of a write and the write to disk.
         delay: Duration,

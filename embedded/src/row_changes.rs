@@ -16,6 +16,13 @@ pub(crate) struct RowChange {
     pub(crate) follows: bool,
 }
 
+impl RowChange {
+    /// Returns the bytes of the row and its address.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.key.len() + self.row.as_ref().map_or(0, Row::byte_len)
+    }
+}
+
 /// Writes all changes to the engine's table, in order.
 pub(crate) fn write_changes(
     rows: &mut RowsForWrite<'_>,

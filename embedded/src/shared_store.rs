@@ -2,13 +2,13 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard,
+        Mutex, MutexGuard, TryLockError,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
 };
 
-use crate::writer_store::WriterStore;
+use crate::{snapshot::ReaderState, writer_store::WriterStore};
 
 /// How long the writer thread may wait.
 pub(crate) struct Pause {
@@ -35,6 +35,8 @@ impl SharedStore {
     // Once for each job: a second lock could be in the way of a caller that finds no job waiting.
     pub(crate) fn run<T>(&self, work: impl FnOnce(&mut WriterStore) -> T) -> Option<(T, Pause)> {
         let mut store = self.store.lock().ok()?;
+        // First, so that readers need not wait for the work.
+        store.commit_open_writes();
         let done = work(&mut store);
         // Half a sync costs less than the second sync that the wait can save.
         let for_more_batches = store.last_sync_duration().map_or(Duration::ZERO, |time| time / 2);
@@ -52,6 +54,23 @@ impl SharedStore {
     pub(crate) fn lock_if_idle(&self) -> Option<MutexGuard<'_, WriterStore>> {
         let store = self.store.try_lock().ok()?;
         self.is_idle().then_some(store)
+    }
+
+    /// Commits the open writes for a reader. Returns `false`, and does nothing, while somebody else holds the store.
+    pub(crate) fn try_commit_open_writes(&self) -> bool {
+        match self.store.try_lock() {
+            Ok(mut store) => {
+                store.commit_open_writes();
+                true
+            }
+            Err(TryLockError::WouldBlock) => false,
+            Err(TryLockError::Poisoned(store)) => {
+                // A thread has panicked while it held the store. Its last snapshot lacks writes.
+                let why = "a failure stopped the store; reopen it";
+                store.into_inner().reader_state.send_replace(ReaderState::Stopped(why.into()));
+                true
+            }
+        }
     }
 
     /// Notes that a job is about to be sent.

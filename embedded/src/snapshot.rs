@@ -1,4 +1,4 @@
-//! The snapshot that readers share, which the writer replaces after each commit.
+//! The snapshot that readers share, which each commit replaces.
 //!
 //! To begin a read transaction and to open a table cost as much as to find a row. All reads between
 //! two commits therefore share one transaction and its open tables. A read releases its snapshot when

@@ -4,8 +4,7 @@
 //! time, also if the clock was set back. Proof that no two versions of a row share a Timestamp:
 //!
 //! 1. While a store is open, each batch gets a later time than the batch before.
-//! 2. A Timestamp is seen only after the commit of its row. If the stored bound is before it, this commit is durable and
-//!    stores a later bound. So at each moment a bound on disk covers every Timestamp seen, also one whose row is deleted or
+//! 2. A Timestamp is seen only once the stored bound covers it, or after a durable commit that stores a later bound. So at each moment a bound on disk covers every Timestamp seen, also one whose row is deleted or
 //!    whose commit is not on disk yet.
 //! 3. A crash loses no durable commit, so the next opening finds that bound or a later one. The bound is only lowered to
 //!    the last Timestamp, in a durable commit that keeps all rows before it.

@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    slice,
     sync::{Arc, Weak, mpsc::Sender},
     time::{Duration, Instant},
 };
@@ -21,10 +20,11 @@ use crate::{
     catalog::{self, Catalog},
     dictionary::Dictionary,
     file_format::{CATALOG, LAYOUTS, META, RowsDefinition, StoreId, TRASH, meta, rows_table_name},
-    group::{ApplyError, GroupTransaction, LastChangedRow, WrittenGroup},
+    group::{ApplyError, EngineFailure, GroupTransaction, LastChangedRow, WrittenGroup},
     job::{BatchAnswer, FailedReadAlarm, QueuedBatch, WriterJob},
     mark::{CommitMark, MarkWriter},
     open_file::{self, OpenedFile, Opening},
+    open_writes::{OpenWrites, ReaderGate},
     options::{Durability, EmbeddedOptions},
     snapshot::{self, ReaderState, Snapshot},
     store_file::{StoreFile, catch_panic},
@@ -52,7 +52,12 @@ pub(crate) enum CommitMode {
 /// The open file, and the state of the writer thread.
 pub(crate) struct WriterStore {
     pub(crate) file: StoreFile,
-    options: EmbeddedOptions,
+    pub(crate) options: EmbeddedOptions,
+    /// The transaction of the engine that is open between writes at once. Before `database`: the file stays locked until
+    /// both are dropped.
+    pub(crate) open_writes: Option<OpenWrites>,
+    /// Closed while there are open writes.
+    pub(crate) gate: Arc<ReaderGate>,
     /// The engine. `None` after a disk failure, until the next job or maintenance step reopens the file.
     pub(crate) database: Option<Database>,
     /// The file that the engine writes, or wrote last.
@@ -60,9 +65,9 @@ pub(crate) struct WriterStore {
     /// The id of the store in the open file, or `None` if it has none.
     id: Option<StoreId>,
     mark: MarkWriter,
-    catalog: Arc<Catalog>,
-    /// The layouts of the rows in the file, of committed transactions only.
-    layouts: Arc<Dictionary>,
+    pub(crate) catalog: Arc<Catalog>,
+    /// The layouts of the rows in the file, and of open writes.
+    pub(crate) layouts: Arc<Dictionary>,
     /// The ids of deleted tables whose rows still take space.
     pub(crate) trash: Vec<u64>,
     /// Names of deleted tables that stay taken, with the end of that time.
@@ -72,9 +77,9 @@ pub(crate) struct WriterStore {
     /// Lets a reader that gets a disk error ask the writer thread to open the file again. Each opening has its own.
     pub(crate) alarm: FailedReadAlarm,
     /// A time that no Timestamp seen so far exceeds.
-    last: Ticks,
-    bound: TimestampBound,
-    /// The time of the first commit that is not on disk yet, or `None` if all commits are.
+    pub(crate) last: Ticks,
+    pub(crate) bound: TimestampBound,
+    /// The time of the first commit or open write that is not on disk yet, or `None` if there is none.
     pub(crate) unsynced: Option<Instant>,
     /// Whether the last commit was [`CommitMode::SyncedQuickRepair`] and the file opens quickly after a crash.
     pub(crate) opens_quickly: bool,
@@ -101,6 +106,8 @@ impl WriterStore {
         let mut store = Self {
             file,
             options,
+            open_writes: None,
+            gate: Arc::default(),
             database: None,
             disk: opened.disk.clone(),
             id: None,
@@ -167,7 +174,11 @@ impl WriterStore {
         let (state, result) = match snapshot {
             Ok(snapshot) => (ReaderState::Open(Arc::new(snapshot)), Ok(())),
             // An old snapshot would hide writes that are acknowledged: rather, reads fail.
-            Err(error) => (ReaderState::Stopped(error.to_string().into()), Err(error)),
+            Err(error) => {
+                // The writer thread may wait, if another thread has committed.
+                self.alarm.request_reopen();
+                (ReaderState::Stopped(error.to_string().into()), Err(error))
+            }
         };
         self.reader_state.send_replace(state);
         if result.is_err() {
@@ -225,14 +236,17 @@ impl WriterStore {
     }
 
     /// Closes the engine, which unlocks the file.
-    fn close_database(&mut self) {
-        let database = self.database.take();
+    pub(crate) fn close_database(&mut self) {
+        let (open_writes, database) = (self.open_writes.take(), self.database.take());
         let closed = catch_panic(|| {
+            // In this order, since the file stays locked until both are dropped.
+            drop(open_writes);
             drop(database);
             Ok(())
         });
         // A failure is ignored: it shows again when the file is opened.
         drop(closed);
+        self.gate.open();
     }
 
     /// Returns how long a commit may stay off the disk, or `None` if every commit is synced.
@@ -246,7 +260,7 @@ impl WriterStore {
     /// Returns the mode of the next commit of rows, whose last Timestamp is `last`: `Synced` if the store syncs each
     /// commit. Otherwise `SyncedQuickRepair` if the first unsynced commit is as old as the longest delay of a sync, or
     /// if the bound on disk does not cover `last`. Otherwise `Unsynced`.
-    fn next_commit_mode(&self, last: Ticks) -> CommitMode {
+    pub(crate) fn next_commit_mode(&self, last: Ticks) -> CommitMode {
         let Some(delay) = self.longest_sync_delay() else { return CommitMode::Synced };
         let is_due = self.unsynced.is_some_and(|since| since.elapsed() >= delay);
         // A store that syncs seldom can afford the second sync.
@@ -305,37 +319,8 @@ impl WriterStore {
         Ok(answers)
     }
 
-    /// Commits one batch on its caller's thread. Returns `None`, and changes nothing, if the writer thread has to do it:
-    /// because the commit waits for the disk, or because the engine fails and the file has to be opened again.
-    pub(crate) fn commit_at_once(&mut self, batch: &QueuedBatch) -> Option<BatchAnswer> {
-        if self.database.is_none() || self.next_commit_mode(self.last) != CommitMode::Unsynced {
-            return None;
-        }
-        let mut last = self.last;
-        let applied = catch_panic(|| {
-            let mut transaction = self.begin_transaction()?;
-            let (answers, written) =
-                self.apply_group(&transaction, slice::from_ref(batch), &mut last)?;
-            prepare_commit(&mut transaction, CommitMode::Unsynced, None)?;
-            Ok((transaction, answers, written))
-        });
-        let (transaction, mut answers, written) = applied.ok()?;
-        if let Some(written) = written {
-            if self.next_commit_mode(last) != CommitMode::Unsynced {
-                return None;
-            }
-            // An engine that fails to commit refuses the next transaction, so the writer thread does not write the
-            // batch a second time.
-            catch_panic(|| Ok(transaction.commit()?)).ok()?;
-            self.last = last;
-            self.layouts = written.layouts;
-            self.note_commit(CommitMode::Unsynced, None);
-            self.publish_commit();
-        }
-        answers.pop()
-    }
-
-    fn begin_transaction(&self) -> Result<WriteTransaction, redb::Error> {
+    /// Begins a transaction. There must be no [open writes](Self::commit_open_writes), for which the engine would wait.
+    pub(crate) fn begin_transaction(&self) -> Result<WriteTransaction, redb::Error> {
         let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
         Ok(database.begin_write()?)
     }
@@ -352,8 +337,7 @@ impl WriterStore {
     }
 
     /// Applies the batches of a group to a transaction. Returns the answer to each, and the last change, if there is one.
-    /// A batch that is refused or past its deadline gets its error as the answer and changes nothing. `last` is an
-    /// upper bound of the Timestamps of applied batches, before and after the call.
+    /// `last` is an upper bound of the Timestamps of applied batches, before and after the call.
     ///
     /// # Errors
     ///
@@ -367,30 +351,43 @@ impl WriterStore {
         let mut applied = GroupTransaction::new(transaction, &self.catalog, self.layouts.clone());
         let mut answers = Vec::with_capacity(group.len());
         for write in group {
-            // A batch may have waited long behind others. Rows change right after this check.
-            if let Some(Err(error)) = write.deadline.as_ref().map(Deadline::check) {
-                answers.push(Err((None, error)));
-                continue;
-            }
             let now = rules::next_write_time(&*self.options.clock, *last);
-            answers.push(match applied.apply_batch(&write.table, &write.operations, now) {
-                Ok((written, latest)) => {
-                    *last = latest;
-                    Ok(written)
-                }
-                Err(ApplyError::Operation(index, error)) => Err((Some(index), error)),
-                Err(ApplyError::DamagedRow(index, key, damage)) => {
-                    Err((Some(index), self.file.damaged_row_error(&key, damage)))
-                }
-                Err(ApplyError::Engine(error)) => return Err(error),
-            });
+            let answer = self.apply_queued(&mut applied, write, now, last);
+            answers.push(answer.map_err(|failure| failure.error)?);
         }
         Ok((answers, applied.into_written()))
     }
 
+    /// Applies one batch at time `now` to a transaction, and returns its answer. A batch that is refused or past its
+    /// deadline gets its error as the answer and changes nothing. Otherwise `last` becomes an upper bound of the
+    /// Timestamps so far.
+    pub(crate) fn apply_queued(
+        &self,
+        transaction: &mut GroupTransaction<'_>,
+        write: &QueuedBatch,
+        now: Ticks,
+        last: &mut Ticks,
+    ) -> Result<BatchAnswer, EngineFailure> {
+        // A batch may have waited long behind others. Rows change right after this check.
+        if let Some(Err(error)) = write.deadline.as_ref().map(Deadline::check) {
+            return Ok(Err((None, error)));
+        }
+        match transaction.apply_batch(&write.table, &write.operations, now) {
+            Ok((written, latest)) => {
+                *last = latest;
+                Ok(Ok(written))
+            }
+            Err(ApplyError::Operation(index, error)) => Ok(Err((Some(index), error))),
+            Err(ApplyError::DamagedRow(index, key, damage)) => {
+                Ok(Err((Some(index), self.file.damaged_row_error(&key, damage))))
+            }
+            Err(ApplyError::Engine(failure)) => Err(failure),
+        }
+    }
+
     /// Notes whether all commits are on disk, after a commit in the given mode that stored `bound`. If so, marks that
     /// they are.
-    fn note_commit(&mut self, mode: CommitMode, bound: Option<Ticks>) {
+    pub(crate) fn note_commit(&mut self, mode: CommitMode, bound: Option<Ticks>) {
         if let Some(bound) = bound {
             self.bound.note_stored(bound);
         }
@@ -601,7 +598,7 @@ impl WriterStore {
 }
 
 /// Prepares a transaction for a commit in the given mode, which stores `bound`.
-fn prepare_commit(
+pub(crate) fn prepare_commit(
     transaction: &mut WriteTransaction,
     mode: CommitMode,
     bound: Option<Ticks>,

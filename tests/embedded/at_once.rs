@@ -8,13 +8,13 @@ use std::{
 };
 
 use entable::{
-    Batch, Clock, Condition, Operation, Ticks, ValueRef,
+    Batch, Clock, Condition, Operation, Row, Ticks, ValueRef,
     backend::{Backend, Durability, Embedded, EmbeddedOptions, TableRequest},
 };
 use futures_util::FutureExt;
 use tokio::join;
 
-use crate::{create, insert, read, row, scratch};
+use crate::{count, create, insert, read, row, scratch};
 
 /// No commit is due for the disk in a test.
 const RELAXED: Durability = Durability::Relaxed { delay: Duration::from_secs(3600) };
@@ -79,6 +79,24 @@ async fn a_small_write_of_one_task_is_applied_on_its_thread() {
     let missing = Operation::delete("p", "missing", Condition::Any).unwrap();
     let refused = store.apply(&Batch::single("Staff", missing).unwrap()).await.unwrap_err();
     assert!(refused.is_not_found() && clock.was_seen_here(), "{refused:?}");
+}
+
+/// Inserts read no stored rows, so only their bytes count.
+#[tokio::test]
+async fn inserts_of_few_bytes_are_applied_on_their_callers_thread() {
+    let (_directory, path) = scratch();
+    let (store, clock) = open(&path, RELAXED).await;
+    for (bytes, is_at_once) in [(10, true), (250, true), (1_000, false)] {
+        let mut batch = Batch::new("Staff");
+        for number in 0..100 {
+            let row = Row::build(&format!("inserts of {bytes}"), &format!("{number}"));
+            let text = "x".repeat(bytes);
+            let row = row.with("Text", ValueRef::String(&text)).unwrap().finish().unwrap();
+            batch.push(Operation::insert(row)).unwrap();
+        }
+        store.apply(&batch).await.unwrap();
+        assert_eq!(clock.was_seen_here(), is_at_once, "{bytes}");
+    }
 }
 
 #[tokio::test]
@@ -152,4 +170,34 @@ async fn a_store_that_was_closed_refuses_writes() {
     assert!(store.apply(&batch(2, 0)).await.unwrap_err().is_backend());
     let store = Embedded::open(&path).unwrap();
     assert_eq!(number(&store).await, 1);
+}
+
+#[tokio::test]
+async fn whatever_reads_the_store_sees_writes_at_once() {
+    let (directory, path) = scratch();
+    let (store, clock) = open(&path, RELAXED).await;
+    let before = count(&store, "Staff").await;
+    let write = async |number: usize| {
+        insert(&store, "Staff", row("p", &format!("row{number}"), 0)).await.unwrap();
+        assert!(clock.was_seen_here(), "write {number}");
+    };
+    write(1).await;
+    assert!(read(&store, "Staff", "row1").await.unwrap().is_some());
+    write(2).await;
+    assert_eq!(count(&store, "Staff").await, before + 2);
+    write(3).await;
+    let report = store.backup(directory.path().join("backup.db")).await.unwrap();
+    assert_eq!(report.rows, before as u64 + 3);
+    write(4).await;
+    let snapshot = store.snapshot().await.unwrap();
+    write(5).await;
+    assert_eq!(
+        snapshot.backup(&directory.path().join("other.db")).await.unwrap().rows,
+        report.rows + 1
+    );
+    drop(snapshot);
+    store.verify().await.unwrap();
+    insert(&store, "Staff", row("p", "row6", 0)).await.unwrap();
+    drop(store);
+    assert_eq!(count(&Embedded::open(&path).unwrap(), "Staff").await, before + 6);
 }

@@ -1,6 +1,6 @@
 //! The order of the race, and what its figures are.
 
-use std::{path::Path, time::Instant};
+use std::{fs::File, path::Path, time::Instant};
 
 use super::{
     load::{Entrant, Load, Piece, Racer},
@@ -57,6 +57,7 @@ impl Field {
         let racers = starts.map(|start| {
             let folder = folder.join(start.peer);
             std::fs::create_dir_all(&folder).unwrap();
+            read_files(&folder);
             (start.peer, (start.open)(&folder, promise, entities))
         });
         Self { racers: racers.collect() }
@@ -83,6 +84,14 @@ impl Field {
         let peers = self.racers.iter().map(|(peer, _)| *peer);
         let of = |(peer, pieces)| Outcome::of(name, peer, pieces);
         peers.zip(pieces).map(of).collect()
+    }
+}
+
+/// Reads all files of a folder, so that the system has them in its cache.
+fn read_files(folder: &Path) {
+    for file in std::fs::read_dir(folder).unwrap() {
+        let mut file = File::open(file.unwrap().path()).unwrap();
+        std::io::copy(&mut file, &mut std::io::sink()).unwrap();
     }
 }
 

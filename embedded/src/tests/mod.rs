@@ -1,6 +1,7 @@
 //! Tests of commits and maintenance: they call the code of the writer thread on the test's own thread.
 
 mod layouts;
+mod open_writes;
 mod rows;
 mod rows_in_memory;
 
@@ -77,14 +78,15 @@ fn refused_writes_do_not_put_the_disk_off() {
 fn a_commit_that_waits_for_the_disk_is_left_to_the_writer_thread() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = store(&directory.path().join("store.db"));
-    assert!(store.commit_at_once(&insert()).unwrap().is_ok());
-    assert!(store.commit_at_once(&insert()).unwrap().is_err(), "the row exists");
+    assert!(store.write_at_once(&insert()).unwrap().is_ok());
+    assert!(store.write_at_once(&insert()).unwrap().is_err(), "the row exists");
     std::thread::sleep(DELAY);
-    assert!(store.commit_at_once(&insert()).is_none(), "its sync is due");
+    assert!(store.write_at_once(&insert()).is_none(), "its sync is due");
+    store.commit_open_writes();
     store.flush_commits().unwrap();
-    assert!(store.commit_at_once(&insert()).is_some());
+    assert!(store.write_at_once(&insert()).is_some());
     store.database = None;
-    assert!(store.commit_at_once(&insert()).is_none(), "the file is not open");
+    assert!(store.write_at_once(&insert()).is_none(), "the file is not open");
 }
 
 #[test]
@@ -276,11 +278,12 @@ fn the_answer_to_a_write_on_a_failing_disk_agrees_with_the_file() {
 fn the_answer_to_a_write_at_once_on_a_failing_disk_agrees_with_the_file() {
     let insert_and_flush = |store: &mut WriterStore| {
         let batch = insert();
-        let answer = match store.commit_at_once(&batch) {
+        let answer = match store.write_at_once(&batch) {
             Some(answer) => answer,
             None => store.commit_group(&[batch])?.remove(0),
         };
         answer.map_err(|(_, error)| error)?;
+        store.commit_open_writes();
         store.flush_commits()
     };
     fail_at_each_access(
@@ -320,11 +323,15 @@ fn rows_committed_at_once_have_layouts_that_later_commits_keep() {
         let mut row = Row::build("p", row_key);
         row.put(name, entable_core::edm::ValueRef::Int32(1));
         let batch = insert_row(row.finish().unwrap());
-        match store.commit_at_once(&batch) {
+        match store.write_at_once(&batch) {
             Some(answer) => at_once += i32::from(answer.is_ok()),
-            None => assert!(store.commit_group(&[batch]).unwrap().remove(0).is_ok()),
+            None => {
+                store.commit_open_writes();
+                assert!(store.commit_group(&[batch]).unwrap().remove(0).is_ok());
+            }
         }
     }
+    store.commit_open_writes();
     assert!(at_once > 1, "{at_once}");
     for is_reopened in [false, true] {
         if is_reopened {
