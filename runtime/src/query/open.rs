@@ -23,6 +23,14 @@ pub(crate) struct OpenedRows {
 }
 
 impl ReadPlan {
+    /// Returns whether a row of `table` is read in one request and is an item as it is stored.
+    pub(crate) fn reads_plain_row(&self) -> bool {
+        matches!(self.parts, ItemParts::Single)
+            && self.open_stages == OpenStages::NONE
+            && !self.access.needs_key_tokens()
+            && self.access.family.is_none_or(|family| family.table.is_none())
+    }
+
     /// Reads the row at an address and opens it for a reader. Returns `None` if it does not exist.
     pub(crate) fn read_row<'r>(
         &'r self,

@@ -6,9 +6,13 @@ use futures_util::future::BoxFuture;
 
 use super::plan::ReadPlan;
 use crate::{
+    backend::ReadRequest,
     error::Result,
     row::Row,
-    store::{rows::Store, sealing::open::ReadAs},
+    store::{
+        rows::{RowRead, Store},
+        sealing::open::ReadAs,
+    },
 };
 
 impl ReadPlan {
@@ -24,6 +28,23 @@ impl ReadPlan {
         let table =
             family.map_or(Cow::Borrowed(table), |family| family.table_given_primary_table(table));
         self.read_row(store, store.names().row_at(&table, partition_key, row_key)).await
+    }
+
+    /// Sends the read of the row that the plan's path leads to, for a plan that
+    /// [reads a plain row](Self::reads_plain_row) of `table`.
+    pub(crate) fn send_plain_read<'r>(
+        &'r self,
+        store: &'r Store,
+        table: &'r str,
+    ) -> Result<RowRead<'r>> {
+        let point = self.access.point().map_err(|error| error.in_table(table));
+        let (partition_key, row_key) = point?;
+        store.send_read(ReadRequest {
+            table,
+            partition_key,
+            row_key,
+            select: self.columns.as_deref(),
+        })
     }
 
     // In a function of its own, so that programs do not compile the lookup of keys.

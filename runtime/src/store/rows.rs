@@ -2,17 +2,19 @@
 
 use std::{
     ops::Deref,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll, ready},
 };
 
 use crate::{
     address::{Names, RowAt},
     backend::{
-        Backend, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableNames, TableRequest,
-        layer::AdaptiveRate,
+        Backend, BoxFuture, Capabilities, NameRange, ReadRequest, Rows, ScanRequest, TableNames,
+        TableRequest, layer::AdaptiveRate,
     },
     batch::{Batch, Deadline, Written},
     blob_port::BlobStore,
@@ -132,19 +134,45 @@ impl Store {
     }
 
     /// Creates a table. Fails if the table exists.
-    pub(crate) async fn create_table(&self, name: &str) -> Result<()> {
-        // Checked here for an error that explains which rule the name breaks.
-        limits::check_table_name(name)?;
-        self.send_table_request(TableRequest::Create(name)).await.map(drop)
+    pub(crate) fn create_table<'r>(&'r self, name: &'r str) -> BoxFuture<'r, Result<()>> {
+        Box::pin(async move {
+            // Checked here for an error that explains which rule the name breaks.
+            limits::check_table_name(name)?;
+            self.send_table_request(TableRequest::Create(name)).await.map(drop)
+        })
     }
 
     /// Creates a table if it does not exist. Returns `true` if it was created.
-    pub(crate) async fn create_table_if_not_exists(&self, name: &str) -> Result<bool> {
-        match self.create_table(name).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.table_exists() => Ok(false),
-            Err(error) => Err(error),
-        }
+    pub(crate) fn create_table_if_not_exists<'r>(
+        &'r self,
+        name: &'r str,
+    ) -> BoxFuture<'r, Result<bool>> {
+        Box::pin(async move {
+            match self.create_table(name).await {
+                Ok(()) => Ok(true),
+                Err(error) if error.table_exists() => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// Deletes a table. Fails if it does not exist.
+    pub(crate) fn delete_table<'r>(&'r self, name: &'r str) -> BoxFuture<'r, Result<()>> {
+        Box::pin(async move { self.send_table_request(TableRequest::Delete(name)).await.map(drop) })
+    }
+
+    /// Deletes a table if it exists. Returns `true` if it existed.
+    pub(crate) fn delete_table_if_exists<'r>(
+        &'r self,
+        name: &'r str,
+    ) -> BoxFuture<'r, Result<bool>> {
+        Box::pin(async move {
+            match self.delete_table(name).await {
+                Ok(()) => Ok(true),
+                Err(error) if error.is_not_found() => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
     }
 
     /// Returns the names of all tables or of the tables in a range of names, page by page. A store may also return
@@ -317,12 +345,13 @@ impl Store {
 
     /// Reads a stored row without decrypting it. Returns `None` if it does not exist.
     pub(crate) async fn read(&self, request: ReadRequest<'_>) -> Result<Option<Row>> {
+        self.send_read(request)?.await
+    }
+
+    /// Sends the read of a stored row.
+    pub(crate) fn send_read<'r>(&'r self, request: ReadRequest<'r>) -> Result<RowRead<'r>> {
         refuse_template(request.table)?;
-        let answer = self.backend.read(request).await;
-        self.usage.count_read(request.table, &answer);
-        answer.map_err(|error| {
-            error.in_table(request.table).at_keys(request.partition_key, request.row_key)
-        })
+        Ok(RowRead { usage: &self.usage, request, answer: self.backend.read(request) })
     }
 
     /// Reads a whole row without decrypting it. Returns `None` if it does not exist.
@@ -402,6 +431,25 @@ impl Store {
             batch.len()
         );
         Err(Error::new(ErrorKind::Ambiguous, message).in_table(batch.table()))
+    }
+}
+
+/// A read of one row.
+// Not an async function, so that programs do not compile it: they only call `poll`.
+pub(crate) struct RowRead<'r> {
+    usage: &'r UsageCounters,
+    request: ReadRequest<'r>,
+    answer: BoxFuture<'r, Result<Option<Row>>>,
+}
+
+impl Future for RowRead<'_> {
+    type Output = Result<Option<Row>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(self.answer.as_mut().poll(context));
+        let ReadRequest { table, partition_key, row_key, .. } = self.request;
+        self.usage.count_read(table, &answer);
+        Poll::Ready(answer.map_err(|error| error.in_table(table).at_keys(partition_key, row_key)))
     }
 }
 

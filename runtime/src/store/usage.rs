@@ -277,10 +277,15 @@ impl RunningVerb<'_> {
         &self.span
     }
 
+    /// Returns whether somebody observes the verb, through its span or the metrics.
+    pub(crate) fn is_observed(&self) -> bool {
+        !self.span.is_disabled() || self.usage.metering.is_on()
+    }
+
     /// Runs the verb in its span. Records the verb's requests, retries and failure in the span, and its duration in
     /// the metrics. If the span is disabled and metrics are off, only runs the verb.
     pub(crate) async fn run<T>(&self, work: VerbFuture<'_, T>) -> Result<T> {
-        if self.span.is_disabled() && !self.usage.metering.is_on() {
+        if !self.is_observed() {
             return work.await;
         }
         // Boxed because most verbs are not observed, and all of them would reserve space for this future.

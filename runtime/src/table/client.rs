@@ -11,7 +11,7 @@ use super::account::ClientAccount;
 use crate::backend::layer::RetryPolicy;
 use crate::{
     authentic::WorkCodes,
-    backend::{Backend, Capabilities, TableRequest},
+    backend::{Backend, Capabilities},
     clock::{Clock, SystemClock},
     error::Result,
     guard::ActiveGuards,
@@ -329,7 +329,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn delete_table(&self, name: &str) -> Result<()> {
-        self.store().send_table_request(TableRequest::Delete(name)).await.map(drop)
+        self.store().delete_table(name).await
     }
 
     /// Deletes a table if it exists. Returns `true` if it existed.
@@ -348,11 +348,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn delete_table_if_exists(&self, name: &str) -> Result<bool> {
-        match self.delete_table(name).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.store().delete_table_if_exists(name).await
     }
 
     /// Lists the names of the tables.

@@ -15,6 +15,7 @@ pub(crate) mod job;
 pub(crate) mod writable;
 pub(crate) mod bulk;
 pub(crate) mod transaction;
+mod row_verbs;
 pub(crate) mod typed;
 pub(crate) mod every_table;
 mod typed_write;

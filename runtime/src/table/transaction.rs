@@ -13,6 +13,7 @@ use crate::outbox::{
 };
 use crate::{
     authentic::MessageAuthenticity,
+    backend::BoxFuture,
     batch::{Deadline, Operation, Written},
     entity::{
         BackgroundWork, IntoPoint, Message, Patch, Stored, TableEntity, WritableView,
@@ -600,7 +601,16 @@ impl Transaction {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn commit(mut self) -> Result<Committed> {
+    pub async fn commit(self) -> Result<Committed> {
+        self.commit_boxed().await
+    }
+
+    // In a function of its own, so that programs do not compile the commit.
+    fn commit_boxed(self) -> BoxFuture<'static, Result<Committed>> {
+        Box::pin(self.commit_changes())
+    }
+
+    async fn commit_changes(mut self) -> Result<Committed> {
         // Only a transaction without entities has no table. Messages without a table are refused below,
         // and an empty transaction sends nothing.
         let table = self.table.clone().unwrap_or_default();

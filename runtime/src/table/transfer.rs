@@ -267,7 +267,7 @@ impl<E: TableEntity> Table<E> {
         let stored = stored.filter(|(at, _)| at.table == table.name);
         let name = if stored.is_some() { "replace" } else { "insert" };
         let written = async {
-            let mut change = table.add_tokens_to_change(plan::insert(&**entity)).await?;
+            let mut change = table.rows().add_tokens(plan::insert(&**entity)).await?;
             if let (Some((_, row)), Some(rows)) = (&stored, change.inserted_rows()) {
                 let replace =
                     |tokens| plan::replacement_effect(E::SCHEMA, tokens, row, rows.clone());

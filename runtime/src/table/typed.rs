@@ -1,20 +1,24 @@
 //! `Table<E>`: creating and deleting a table, point reads, and the queries of one entity type.
 
-use std::{borrow::Cow, fmt, marker::PhantomData, pin::pin, sync::Arc};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 use futures_util::{TryStreamExt, future::BoxFuture};
 
-use super::{bulk::Bulk, client::Client, transaction::Transaction};
+use super::{
+    bulk::Bulk,
+    client::Client,
+    row_verbs::{TakeRow, TypedRows},
+    transaction::Transaction,
+};
 use crate::{
-    access::Keys,
     address::{RowAt, TableName},
     entity::{
         FromRow, FullView, HoldsProjection, IntoPoint, ListView, Path, Point, Projection, Stored,
         TableEntity, UntypedPath,
-        dated::{Period, check_home_table},
-        home::{table_of_path, table_of_stored, table_to_replace_in},
+        dated::Period,
+        home::{table_of_stored, table_to_replace_in},
     },
-    error::{Error, Result},
+    error::Result,
     key::RowFamily,
     plan::TokenMaker,
     query::{
@@ -97,6 +101,11 @@ impl<E: TableEntity> Table<E> {
         self.client.store().names().name(&self.name)
     }
 
+    /// Returns the part of the table that does not depend on the type.
+    pub(super) fn rows(&self) -> TypedRows<'_> {
+        TypedRows { outbox: &self.client.outbox, table: &self.name, of: RowType::of::<E, E>() }
+    }
+
     /// Returns the address of a row of this table.
     pub(crate) fn row_at<'k>(&'k self, partition_key: &'k str, row_key: &'k str) -> RowAt<'k> {
         RowAt::new(self.table_name(), partition_key, row_key)
@@ -104,7 +113,7 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns the period of the table, if it is a dated table.
     pub(crate) fn period_of_table(&self) -> Option<Period> {
-        E::SCHEMA.dated.as_ref()?.period_of(self.table_name())
+        self.rows().period()
     }
 
     /// Returns the table's name. Returns `None` if this handle represents all dated tables of the entity, among
@@ -114,24 +123,19 @@ impl<E: TableEntity> Table<E> {
         (!is_template).then(|| self.name.clone())
     }
 
-    /// Returns the table of an entity: this table, or the entity's dated table if this handle represents all dated
-    /// tables. `home` returns the name of the entity's table. Fails with `is_invalid` if this handle is of another
-    /// dated table.
+    /// Returns the table of an entity, whose name is `home`, as [`TypedRows::home_table`] does.
     fn home_table_of_entity(
         &self,
-        home: impl FnOnce() -> Result<Cow<'static, str>>,
+        mut home: impl FnMut() -> Result<Cow<'static, str>>,
     ) -> Result<Cow<'_, Self>> {
-        if E::SCHEMA.dated.is_none() {
-            return Ok(Cow::Borrowed(self));
+        self.rows().home_table(&mut home).map(|table| self.table_named(table))
+    }
+
+    fn table_named(&self, table: Cow<'_, str>) -> Cow<'_, Self> {
+        match table {
+            Cow::Borrowed(_) => Cow::Borrowed(self),
+            Cow::Owned(name) => Cow::Owned(Self::new(self.client.clone(), name)),
         }
-        if self.name_if_one_table().is_none() {
-            let name = home().map_err(|error| error.in_table(&self.name))?;
-            return Ok(Cow::Owned(Self::new(self.client.clone(), name.into_owned())));
-        }
-        if self.period_of_table().is_some() {
-            check_home_table(&self.name, &home()?)?;
-        }
-        Ok(Cow::Borrowed(self))
     }
 
     /// Returns the table that an entity belongs to.
@@ -152,11 +156,7 @@ impl<E: TableEntity> Table<E> {
 
     /// Returns the table of a path to one row.
     pub(super) fn table_of_point(&self, access: &UntypedPath) -> Result<Cow<'_, Self>> {
-        self.home_table_of_entity(|| match access.window {
-            // Keys are enough if the caller opened a single table.
-            None if self.name_if_one_table().is_some() => Ok(Cow::Owned(self.name.clone())),
-            _ => table_of_path(access, E::SCHEMA),
-        })
+        self.rows().table_of_point(access).map(|table| self.table_named(table))
     }
 
     /// Returns the table of a path to one row. Also returns the path, with its blind tokens.
@@ -165,8 +165,7 @@ impl<E: TableEntity> Table<E> {
         access: &'a UntypedPath,
     ) -> Result<(Cow<'a, Self>, Cow<'a, UntypedPath>)> {
         let table = self.table_of_point(access)?;
-        let access = self.client.store().path_with_key_tokens(Some(E::SCHEMA), access).await;
-        let access = access.map_err(|error| error.in_table(&table.name))?;
+        let access = table.rows().add_tokens_to_path(access).await?;
         Ok((table, access))
     }
 
@@ -216,19 +215,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn create(&self) -> Result<()> {
-        self.client.create_table(&self.name).await?;
-        self.create_tables_of_copies().await
-    }
-
-    /// Creates the tables of remote copies. Tables that exist are accepted, because entities may share them.
-    async fn create_tables_of_copies(&self) -> Result<()> {
-        let families: &'static [RowFamily] = E::SCHEMA.families;
-        for family in families.iter().filter(|family| family.table.is_some()) {
-            self.client
-                .create_table_if_not_exists(&family.table_given_primary_table(&self.name))
-                .await?;
-        }
-        Ok(())
+        self.rows().create_tables().await
     }
 
     /// Creates the table, and the tables of its remote copies, if they do not exist. Returns `true`
@@ -249,9 +236,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn create_if_not_exists(&self) -> Result<bool> {
-        let created = self.client.create_table_if_not_exists(&self.name).await?;
-        self.create_tables_of_copies().await?;
-        Ok(created)
+        self.rows().create_tables_if_not_exist().await
     }
 
     /// Deletes the table with all its entities, of every type, in one request.
@@ -271,7 +256,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn delete_table(&self) -> Result<()> {
-        self.client.delete_table(&self.name).await
+        self.client.store().delete_table(&self.name).await
     }
 
     /// Deletes the table if it exists. Returns `true` if it existed.
@@ -291,7 +276,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn delete_table_if_exists(&self) -> Result<bool> {
-        self.client.delete_table_if_exists(&self.name).await
+        self.client.store().delete_table_if_exists(&self.name).await
     }
 
     /// Reads the entity at a point in one request. Returns `None` if it does not exist.
@@ -381,24 +366,14 @@ impl<E: TableEntity> Table<E> {
         verb: &'static str,
         access: UntypedPath,
     ) -> BoxFuture<'_, Result<Option<Stored<T>>>> {
-        let store = self.client.store();
-        let mut plan = ReadPlan::for_row(store, RowType::of::<E, T>(), access);
+        let of = RowType::of::<E, T>();
+        let rows = TypedRows { of, ..self.rows() };
+        let mut plan = ReadPlan::for_row(self.client.store(), of, access);
         Box::pin(async move {
-            let work = pin!(self.find_entity(plan.as_mut()));
-            store.usage.begin_verb(verb, &self.name).run(work).await
+            let mut found = FoundEntity { of: PhantomData::<E>, stored: None };
+            rows.read_point(verb, &mut plan, &mut found).await?;
+            Ok(found.stored)
         })
-    }
-
-    async fn find_entity<T: FromRow>(
-        &self,
-        plan: Result<&mut ReadPlan, &mut Error>,
-    ) -> Result<Option<Stored<T>>> {
-        let plan = plan.map_err(|error| error.clone())?;
-        let table = self.table_of_point(&plan.access)?;
-        match plan.read_point(table.client.store(), &table.name).await {
-            Err(error) if table.is_dated_table_gone(&error) => Ok(None),
-            row => table.decode_row(row?, plan),
-        }
     }
 
     /// Reads a primary, whether expired or not. Writes and maintenance do not check the time.
@@ -407,26 +382,13 @@ impl<E: TableEntity> Table<E> {
         partition_key: &str,
         row_key: &str,
     ) -> Result<Option<Stored<E>>> {
-        let (store, access) =
-            (self.client.store(), UntypedPath::of_keys(None, Keys::whole_table()));
-        let plan = ReadPlan::for_row(store, RowType::of::<E, E>(), access)?.with_expired();
-        match plan.read_row(store, self.row_at(partition_key, row_key)).await {
-            Err(error) if self.is_dated_table_gone(&error) => Ok(None),
-            row => self.decode_row(row?, &plan),
-        }
+        let row = self.rows().read_primary((partition_key, row_key)).await?;
+        row.map(|row| self.decode_primary(row)).transpose()
     }
 
-    /// Decodes a row that a plan has read.
-    fn decode_row<T: FromRow>(
-        &self,
-        row: Option<Row>,
-        plan: &ReadPlan,
-    ) -> Result<Option<Stored<T>>> {
-        let Some(row) = row else { return Ok(None) };
-        let family = plan.access.family.map_or_else(|| E::SCHEMA.primary(), Ok)?;
-        decode_required::<E, T>(row, family)
-            .map(Some)
-            .map_err(|error| error.in_table(&self.table_of(Some(family))))
+    pub(super) fn decode_primary(&self, row: Row) -> Result<Stored<E>> {
+        decode_required::<E, E>(row, E::SCHEMA.primary()?)
+            .map_err(|error| error.in_table(&self.name))
     }
 
     /// Returns the table that holds the rows of a row family: the family's own table, or this one. Returns this
@@ -582,5 +544,18 @@ impl<E: TableEntity> Table<E> {
         make: impl FnMut() -> Result<T>,
     ) -> Result<T> {
         self.client.store().run_with_blind_token_keys(tokens, make).await
+    }
+}
+
+/// The entity `E` that was found, read as a `T`.
+struct FoundEntity<E, T> {
+    of: PhantomData<E>,
+    stored: Option<Stored<T>>,
+}
+
+impl<E: TableEntity, T: FromRow> TakeRow for FoundEntity<E, T> {
+    fn take_row(&mut self, row: Row, family: &'static RowFamily) -> Result<()> {
+        self.stored = Some(decode_required::<E, T>(row, family)?);
+        Ok(())
     }
 }

@@ -3,25 +3,19 @@
 //! An entity without copies and lists costs one request. Otherwise, every verb sends one entity group
 //! transaction, and reads the primary entity first if its old rows are not known.
 
-use std::{
-    pin::pin,
-    sync::{Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
-use super::typed::Table;
+use super::{
+    row_verbs::{ChangeRow, ReadBack, TypedRows, WrittenRow, no_answer_error},
+    typed::Table,
+};
 use crate::{
     backend::BoxFuture,
     batch::Written,
-    entity::{
-        BackgroundWork, IntoPoint, Patch, Stored, TableEntity, UntypedPath, WritableView,
-        etag_if_unchanged, own_row,
-    },
-    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::{
-        blind_tokens::fill_tokens_of_change_boxed,
-        commit::{Commit, CommittedChange, CommittedChanges},
-    },
+    entity::{IntoPoint, Patch, Stored, TableEntity, UntypedPath, WritableView, own_row},
+    error::{BoxError, Error, ErrorKind, Result},
     plan::{self, Change},
+    query::decode::decode_required,
     row::Row,
     store::backoff::{self, Attempt},
 };
@@ -196,7 +190,7 @@ impl<E: TableEntity> Table<E> {
     pub async fn patch(&self, stored: &Stored<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
         let table = self.table_of_stored(stored)?;
-        let (outcome, _) = table.write_change("patch", plan::patch(stored, patch)).await?;
+        let (outcome, _) = table.rows().write_change("patch", plan::patch(stored, patch)).await?;
         outcome.written.ok_or_else(no_answer_error)
     }
 
@@ -232,7 +226,8 @@ impl<E: TableEntity> Table<E> {
 
     async fn patch_entity_at(&self, access: UntypedPath, patch: Patch<E>) -> Result<Written> {
         let table = self.table_of_point(&access)?;
-        let (outcome, _) = table.write_change("patch_at", plan::patch_at(&access, patch)).await?;
+        let change = plan::patch_at(&access, patch);
+        let (outcome, _) = table.rows().write_change("patch_at", change).await?;
         outcome.written.ok_or_else(no_answer_error)
     }
 
@@ -276,10 +271,9 @@ impl<E: TableEntity> Table<E> {
         access: &UntypedPath,
         change: ChangeOf<'_, E>,
     ) -> Result<Stored<E>> {
-        let (table, access) = self.resolve_point(access).await?;
-        let place = |error: Error| error.in_table(&table.name);
-        let (partition_key, row_key) = access.point().map_err(place)?;
-        table.update_entity_at_keys(partition_key, row_key, change).await
+        let mut update = EntityUpdate { change, value: None, unchanged: None };
+        let written = self.rows().update(access, &mut update).await?;
+        update.into_stored(written)
     }
 
     /// Updates the entity at `point` as [`update`](Self::update) does. If the entity does not exist, inserts `default`
@@ -366,43 +360,9 @@ impl<E: TableEntity> Table<E> {
         row_key: &str,
         change: ChangeOf<'_, E>,
     ) -> Result<Stored<E>> {
-        let locks = &self.client.outbox().locks;
-        // This only avoids lost races between tasks of one client. The ETag protects against all writers.
-        let lock = vec![locks.key_of_row(&self.name, (partition_key, row_key))];
-        locks.run_with_locks(lock, self.update_in_turn(partition_key, row_key, change)).await
-    }
-
-    async fn update_in_turn(
-        &self,
-        partition_key: &str,
-        row_key: &str,
-        change: ChangeOf<'_, E>,
-    ) -> Result<Stored<E>> {
-        let outbox = self.client.outbox();
-        // Only one attempt runs at a time, so this lock never waits.
-        let change = Mutex::new(change);
-        let attempts = outbox.options.attempts;
-        let updated = backoff::retry_lost_races(&outbox.store.random, attempts, || async {
-            let Some(mut stored) = self.read_primary(partition_key, row_key).await? else {
-                return Err(self.missing_error(partition_key, row_key));
-            };
-            let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
-            changed.map_err(|reason| self.rejected_error(&stored, reason))?;
-            let in_table = |error: Error| error.in_table(&self.name);
-            // Checks that a changed time does not take the entity to another dated table.
-            self.table_of_entity(&stored)?;
-            let Some(verb) = plan::update(&stored).map_err(in_table)? else {
-                // Return the stored values: changes of skipped fields are not stored.
-                let value = E::from_row(stored.row()).map_err(in_table)?;
-                return Ok(Attempt::Done(stored.with_value(value)));
-            };
-            match self.put_entity("update", Ok(verb)).await {
-                Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
-                updated => updated.map(Attempt::Done),
-            }
-        });
-        let contended = || backoff::contended_attempts_error(attempts).in_table(&self.name);
-        updated.await?.ok_or_else(|| contended().at_keys(partition_key, row_key))
+        let mut update = EntityUpdate { change, value: None, unchanged: None };
+        let written = self.rows().update_at_keys((partition_key, row_key), &mut update).await?;
+        update.into_stored(written)
     }
 
     /// Deletes the entity under the ETag that was read, with its copies and list entries.
@@ -426,6 +386,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
         self.table_of_stored(stored)?
+            .rows()
             .write_change("delete", plan::delete::<E, E>(stored))
             .await
             .map(drop)
@@ -457,7 +418,8 @@ impl<E: TableEntity> Table<E> {
 
     async fn delete_entity_at(&self, access: UntypedPath) -> Result<bool> {
         let table = self.table_of_point(&access)?;
-        match table.write_change("delete_at", plan::delete_at::<E>(&access, false)).await {
+        let change = plan::delete_at::<E>(&access, false);
+        match table.rows().write_change("delete_at", change).await {
             // A dated table is dropped together with its entities.
             Err(error) if error.is_table_missing() && table.period_of_table().is_some() => {
                 Ok(false)
@@ -468,108 +430,79 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    async fn write_change(
-        &self,
-        name: &'static str,
-        change: Result<Change>,
-    ) -> Result<(CommittedChange, BackgroundWork)> {
-        let written = async { self.commit_change(&self.add_tokens_to_change(change).await?).await };
-        self.client.store().usage.begin_verb(name, &self.name).run(pin!(written)).await
-    }
-
-    async fn commit_change(&self, change: &Change) -> Result<(CommittedChange, BackgroundWork)> {
-        let changes = std::slice::from_ref(change);
-        let landed = Commit::new(self.client.outbox(), &self.name, changes).run().await;
-        // The caller wrote a single entity and knows nothing of positions in a transaction.
-        let CommittedChanges { mut outcomes, pending } =
-            landed.map_err(Error::without_operation)?;
-        Ok((outcomes.pop().ok_or_else(no_answer_error)?, pending))
-    }
-
-    /// Adds the blind tokens that a change's keys lack.
-    pub(super) async fn add_tokens_to_change(&self, change: Result<Change>) -> Result<Change> {
-        let change = change.map_err(|error| error.in_table(&self.name))?;
-        if change.needs_tokens() {
-            // Boxed because few types have tokens in keys, and every write would reserve space for this future.
-            fill_tokens_of_change_boxed(self.client.outbox(), &self.name, change).await
-        } else {
-            Ok(change)
-        }
-    }
-
-    /// Writes an entity and returns the stored value. The value is decoded from the written row: its times are
-    /// cut and skipped fields are empty, as they will be on the next read.
-    async fn put_entity(&self, name: &'static str, change: Result<Change>) -> Result<Stored<E>> {
-        let written = async {
-            let change = self.add_tokens_to_change(change).await?;
-            let primary = change.known_primary().ok_or_else(no_answer_error)?;
-            // Decode before the write: a verb that took effect must not fail because its row does not decode.
-            // Boxed because the future of every write would reserve space for the value.
-            let mut value = Box::new(self.read_back(primary)?);
-            let (outcome, pending) = self.commit_change(&change).await?;
-            let CommittedChange { written: Some(written), row: Some(row) } = outcome else {
-                return Err(no_answer_error());
-            };
-            // A commit may add properties that only the stored entity had, and the names of blobs. The added
-            // properties were decoded before, so the row decodes.
-            if row != *primary
-                && let Ok(whole) = E::from_row(&row)
-            {
-                *value = whole;
-            }
-            Ok((value, row, written, pending))
-        };
-        let verb = self.client.store().usage.begin_verb(name, &self.name);
-        let (value, row, mut written, pending) = verb.run(pin!(written)).await?;
-        if written.etag.is_none() {
-            let found = self.read_primary(row.partition_key(), row.row_key()).await;
-            written.etag = etag_if_unchanged(found, &row);
-        }
-        let row = written.row_with_written_etag(row);
-        Ok(Stored::new(*value, row, written.status).with_background_work(pending))
-    }
-
-    /// Reads the entity back from a row that is about to be written.
-    ///
-    /// # Errors
-    ///
-    /// Fails with `is_invalid` and the property's name if the row does not decode as the entity's type.
-    fn read_back(&self, row: &Row) -> Result<E> {
-        E::from_row(row).map_err(|error| {
-            unreadable_value_error(error)
-                .in_table(&self.name)
-                .at_keys(row.partition_key(), row.row_key())
-        })
-    }
-
-    fn missing_error(&self, partition_key: &str, row_key: &str) -> Error {
-        let message = format!("there is no such `{}`", E::SCHEMA.entity);
-        Error::service(ServiceCode::ResourceNotFound, message)
-            .in_table(&self.name)
-            .at_keys(partition_key, row_key)
-    }
-
-    pub(crate) fn rejected_error(&self, stored: &Stored<E>, reason: BoxError) -> Error {
-        Error::rejected_by_user_code(&format!("the change of `{}`", E::SCHEMA.entity), reason)
-            .in_table(&self.name)
-            .at_keys(stored.partition_key(), stored.row_key())
+    /// Writes an entity and returns the stored value.
+    async fn put_entity(&self, verb: &'static str, change: Result<Change>) -> Result<Stored<E>> {
+        let mut value = None::<E>;
+        let written = self.rows().put(verb, change, &mut value).await?;
+        written.with_value(value)
     }
 }
 
-/// Returns the error for a value that its own row does not decode to. Nothing is stored, so an error about
-/// an undecodable row would be misleading.
-fn unreadable_value_error(error: Error) -> Error {
-    if !error.is_decode() {
-        return error;
-    }
-    let message = format!("the value would not read back: {}", error.message());
-    let refused = Error::new(ErrorKind::Invalid, message);
-    match error.property() {
-        Some(property) => refused.in_property(property),
-        None => refused,
+fn rejected_error<E: TableEntity>(stored: &Stored<E>, reason: BoxError) -> Error {
+    Error::rejected_by_user_code(&format!("the change of `{}`", E::SCHEMA.entity), reason)
+        .at_keys(stored.partition_key(), stored.row_key())
+}
+
+impl<E: TableEntity> ReadBack for Option<E> {
+    fn read_back(&mut self, row: &Row) -> Result<()> {
+        *self = Some(E::from_row(row)?);
+        Ok(())
     }
 }
 
-fn no_answer_error() -> Error {
-    Error::new(ErrorKind::Backend, "the backend returned no answer")
+impl WrittenRow {
+    /// Returns the stored entity, whose value was read back.
+    fn with_value<E>(self, value: Option<E>) -> Result<Stored<E>> {
+        let Self { row, status, pending } = self;
+        let stored = Stored::new(value.ok_or_else(no_answer_error)?, row, status);
+        Ok(stored.with_background_work(pending))
+    }
+}
+
+/// An update that is running.
+struct EntityUpdate<'c, E> {
+    change: ChangeOf<'c, E>,
+    /// The written value.
+    value: Option<E>,
+    /// The stored entity, if nothing changed.
+    unchanged: Option<Stored<E>>,
+}
+
+impl<E> EntityUpdate<'_, E> {
+    /// Returns the stored entity after the update.
+    fn into_stored(self, written: Option<WrittenRow>) -> Result<Stored<E>> {
+        match written {
+            Some(written) => written.with_value(self.value),
+            None => self.unchanged.ok_or_else(no_answer_error),
+        }
+    }
+}
+
+impl<E: TableEntity> ReadBack for EntityUpdate<'_, E> {
+    fn read_back(&mut self, row: &Row) -> Result<()> {
+        self.value.read_back(row)
+    }
+}
+
+impl<E: TableEntity> ChangeRow for EntityUpdate<'_, E> {
+    fn change_row(&mut self, rows: TypedRows<'_>, row: Row) -> Result<Option<Change>> {
+        let change = self.plan_change(rows, row);
+        change.map_err(|error| error.in_table(rows.table))
+    }
+}
+
+impl<E: TableEntity> EntityUpdate<'_, E> {
+    fn plan_change(&mut self, rows: TypedRows<'_>, row: Row) -> Result<Option<Change>> {
+        let mut stored = decode_required::<E, E>(row, E::SCHEMA.primary()?)?;
+        (self.change)(&mut stored).map_err(|reason| rejected_error(&stored, reason))?;
+        // Checks that a changed time does not take the entity to another dated table.
+        rows.home_table(&mut || Ok(stored.home_table()))?;
+        let change = plan::update(&stored)?;
+        if change.is_none() {
+            // Return the stored values: changes of skipped fields are not stored.
+            let value = E::from_row(stored.row())?;
+            self.unchanged = Some(stored.with_value(value));
+        }
+        Ok(change)
+    }
 }

@@ -110,7 +110,8 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
                 Err(error) if is_first => return Err(error),
                 // Rows of earlier pages are deleted or on their way, so the error goes into the report.
                 Err(error) => {
-                    pipeline.add_item(origin.table.clone(), Err(error), true).await;
+                    // An error joins no group, so there is nothing to wait for.
+                    drop(pipeline.add_item(origin.table.clone(), Err(error), true));
                     break;
                 }
             };
@@ -131,7 +132,10 @@ impl<Q: 'static, T: Rewritable + Send + 'static> DeleteAll<Q, T> {
                     }
                 };
                 // Only the absence of the row matters, not who deleted it.
-                pipeline.add_item(table, removal.map(|change| change.0), true).await;
+                let removal = removal.map(|change| change.0);
+                if let Some(sent) = pipeline.add_item(table, removal, true) {
+                    sent.await;
+                }
             }
             pages.continue_at(page.next);
         }

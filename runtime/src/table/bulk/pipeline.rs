@@ -23,6 +23,7 @@ use super::{
     rewrite::{LostRace, Rewrite},
 };
 use crate::{
+    backend::BoxFuture,
     entity::Stored,
     error::{BoxError, Error, Result},
     limits::saturating_u64,
@@ -100,32 +101,44 @@ impl Pipeline {
     }
 
     /// Adds the write of the next input item to the group of its partition, or records the error that prevents
-    /// the write. Sends groups that are full.
-    pub(super) async fn add_item(
-        &mut self,
-        table: String,
-        verb: Result<Change>,
-        done_when_missing: bool,
-    ) {
-        let change = match verb {
-            Ok(verb) => {
-                let client = self.client.clone();
-                // A transaction in flight may hold the key request that this change waits for.
-                let filled = fill_tokens_of_change(client.outbox(), &table, verb);
-                self.drive_transactions_while(filled).await
-            }
-            Err(error) => Err(error),
-        };
-        self.add_change(table, change, done_when_missing).await;
-    }
-
-    /// Adds a change with complete keys as the next input item, as [`add_item`](Self::add_item) does.
-    pub(super) async fn add_change(
+    /// the write. Returns what must be done before the next item, if there is anything: to send groups that are full.
+    // Most items only join a group, so this is not an async function, and programs do not compile the rest.
+    pub(super) fn add_item(
         &mut self,
         table: String,
         change: Result<Change>,
         done_when_missing: bool,
+    ) -> Option<BoxFuture<'_, ()>> {
+        match change {
+            Ok(change) if change.needs_tokens() => {
+                Some(Box::pin(self.add_item_with_tokens(table, change, done_when_missing)))
+            }
+            change => self.add_change(table, change, done_when_missing),
+        }
+    }
+
+    async fn add_item_with_tokens(
+        &mut self,
+        table: String,
+        change: Change,
+        done_when_missing: bool,
     ) {
+        let client = self.client.clone();
+        // A transaction in flight may hold the key request that this change waits for.
+        let filled = fill_tokens_of_change(client.outbox(), &table, change);
+        let change = self.drive_transactions_while(filled).await;
+        if let Some(sent) = self.add_change(table, change, done_when_missing) {
+            sent.await;
+        }
+    }
+
+    /// Adds a change with complete keys as the next input item, as [`add_item`](Self::add_item) does.
+    pub(super) fn add_change(
+        &mut self,
+        table: String,
+        change: Result<Change>,
+        done_when_missing: bool,
+    ) -> Option<BoxFuture<'_, ()>> {
         let item = InputPosition { index: self.next_index, done_when_missing };
         self.next_index += 1;
         let sized = change.and_then(|change| {
@@ -136,12 +149,16 @@ impl Pipeline {
         match sized {
             Ok((change, size)) => {
                 let ready = self.open.add_change_and_take_ready(table, change, size, item);
-                self.send_all_groups(ready).await;
+                if ready.is_empty() {
+                    return None;
+                }
+                Some(Box::pin(self.send_all_groups(ready)))
             }
             Err(error) => {
                 let error = error.in_table(&table);
                 self.report.failed.push(Failure { index: item.index, error });
                 self.notify_progress();
+                None
             }
         }
     }
@@ -355,10 +372,12 @@ impl Pipeline {
     }
 
     /// Writes everything that is left and returns the report.
-    pub(super) async fn finish_all(mut self) -> BulkReport {
-        self.send_and_await_all().await;
-        self.report.failed.sort_by_key(|failure| failure.index);
-        self.report
+    pub(super) fn finish_all(mut self) -> BoxFuture<'static, BulkReport> {
+        Box::pin(async move {
+            self.send_and_await_all().await;
+            self.report.failed.sort_by_key(|failure| failure.index);
+            self.report
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! The public interface of bulk writes: options, and one method for each kind of input.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt};
 
 use super::{
     handled::HandledEntities,
@@ -11,6 +11,7 @@ use super::{
     rewrite::Rewrite,
 };
 use crate::{
+    backend::BoxFuture,
     entity::{Stored, dated::check_home_table},
     error::{BoxError, Result},
     page::{Cursor, PageLoop},
@@ -19,7 +20,7 @@ use crate::{
     table::{
         client::Client,
         job::Listener,
-        writable::{BulkVerb, Deletable, Rewritable, Writable},
+        writable::{BulkChange, BulkVerb, Deletable, Rewritable, Writable},
     },
 };
 
@@ -240,7 +241,7 @@ impl Bulk {
     where
         I: IntoIterator<Item: Writable>,
     {
-        self.write_entities(stream::iter(entities), BulkVerb::Insert).await
+        self.write_all(entities, BulkVerb::Insert).await
     }
 
     /// Inserts the entities of a stream as they arrive. While the stream has nothing to offer, no entity waits much
@@ -263,7 +264,14 @@ impl Bulk {
     where
         S: Stream<Item: Writable>,
     {
-        self.write_entities(entities, BulkVerb::Insert).await
+        let mut pipeline = self.pipeline();
+        let mut entities = std::pin::pin!(entities);
+        while let Some(entity) = pipeline.wait_for_input(entities.next(), self.linger).await {
+            if let Some(sent) = self.add_entity(&mut pipeline, &entity, BulkVerb::Insert) {
+                sent.await;
+            }
+        }
+        Ok(pipeline.finish_all().await)
     }
 
     /// Inserts each entity or replaces the existing one.
@@ -285,7 +293,7 @@ impl Bulk {
     where
         I: IntoIterator<Item: Writable>,
     {
-        self.write_entities(stream::iter(entities), BulkVerb::InsertOrReplace).await
+        self.write_all(entities, BulkVerb::InsertOrReplace).await
     }
 
     /// Deletes entities and points. A stored entity is deleted only if its ETag is unchanged. A point is deleted
@@ -318,7 +326,9 @@ impl Bulk {
                 // The error is in the report and nothing is written, so no table is needed.
                 (None, Err(error)) => (String::new(), Err(error)),
             };
-            pipeline.add_item(table, change, entity.is_done_when_missing()).await;
+            if let Some(sent) = pipeline.add_item(table, change, entity.is_done_when_missing()) {
+                sent.await;
+            }
         }
         Ok(pipeline.finish_all().await)
     }
@@ -408,7 +418,9 @@ impl Bulk {
                     },
                     Err(error) => Err(error),
                 };
-                pipeline.add_change(table.clone(), change, false).await;
+                if let Some(sent) = pipeline.add_change(table.clone(), change, false) {
+                    sent.await;
+                }
             }
             if let Some(next) = page.next.as_ref().filter(|_| self.on_checkpoint.has_callback()) {
                 // A checkpoint promises that nothing before it is still open.
@@ -421,20 +433,38 @@ impl Bulk {
         Ok(pipeline.finish_all().await)
     }
 
-    async fn write_entities<S>(self, entities: S, verb: BulkVerb) -> Result<BulkReport>
+    async fn write_all<I>(self, entities: I, verb: BulkVerb) -> Result<BulkReport>
     where
-        S: Stream<Item: Writable>,
+        I: IntoIterator<Item: Writable>,
     {
         let mut pipeline = self.pipeline();
-        let mut entities = std::pin::pin!(entities);
-        while let Some(entity) = pipeline.wait_for_input(entities.next(), self.linger).await {
-            let home = entity.table();
-            let table = self.table.clone().unwrap_or_else(|| home.clone().into_owned());
-            let change = entity.change(verb).map(|change| change.0);
-            let change = check_home_table(&table, &home).and(change);
-            pipeline.add_item(table, change, false).await;
+        for entity in entities {
+            if let Some(sent) = self.add_entity(&mut pipeline, &entity, verb) {
+                sent.await;
+            }
         }
         Ok(pipeline.finish_all().await)
+    }
+
+    /// Adds the write of an entity. Returns what must be done before the next one.
+    fn add_entity<'p>(
+        &self,
+        pipeline: &'p mut Pipeline,
+        entity: &impl Writable,
+        verb: BulkVerb,
+    ) -> Option<BoxFuture<'p, ()>> {
+        self.add_write(pipeline, entity.table(), entity.change(verb))
+    }
+
+    fn add_write<'p>(
+        &self,
+        pipeline: &'p mut Pipeline,
+        home: Cow<'static, str>,
+        change: Result<BulkChange>,
+    ) -> Option<BoxFuture<'p, ()>> {
+        let table = self.table.clone().unwrap_or_else(|| home.clone().into_owned());
+        let change = check_home_table(&table, &home).and(change).map(|change| change.0);
+        pipeline.add_item(table, change, false)
     }
 
     fn pipeline(&self) -> Pipeline {
