@@ -28,6 +28,7 @@ mod lost;
 mod metered;
 mod observed;
 mod own_op_id;
+mod read_ahead;
 mod rebuild;
 mod row_views;
 mod series;

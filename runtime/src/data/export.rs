@@ -17,7 +17,6 @@ use super::{
     new_file::{NewFile, create_or_resume},
     pages::RowPages,
     row_reader::csv_text_of_value,
-    task_or_future::TaskOrFuture,
 };
 use crate::{
     backend::Snapshot,
@@ -26,7 +25,7 @@ use crate::{
     filter::Filter,
     limits::saturating_u64,
     row::Row,
-    store::Store,
+    store::{Store, task_or_future::TaskOrFuture},
     table::{Client, job::Listener},
 };
 

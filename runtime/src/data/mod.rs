@@ -8,7 +8,6 @@ pub(crate) mod digest;
 pub(crate) mod framework;
 pub(crate) mod lines;
 pub(crate) mod csv;
-pub(crate) mod task_or_future;
 pub(crate) mod row_reader;
 pub(crate) mod pages;
 pub(crate) mod row_writer;

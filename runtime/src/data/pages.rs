@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::{framework::is_outbox_row, task_or_future::TaskOrFuture};
+use super::framework::is_outbox_row;
 use crate::{
     backend::{Rows, ScanRequest},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     page::Continuation,
     row::Row,
-    store::Store,
+    store::{Store, task_or_future::TaskOrFuture},
 };
 
 /// The largest page, in bytes, after which the next page is read ahead. It bounds the memory for both.

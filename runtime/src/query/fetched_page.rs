@@ -25,6 +25,7 @@ use crate::{
     limits::{saturating_u64, saturating_usize},
     page::Cursor,
     row::Row,
+    store::task_or_future::TaskOrFuture,
 };
 
 /// The number of tables of a window that are read concurrently.
@@ -95,15 +96,27 @@ impl FetchedPage {
         })
     }
 
-    /// Begins to fetch the page after this one, whose rows have been decoded. Returns `None` after the last page.
-    pub(crate) fn fetch_next(mut self) -> Option<NextPage> {
+    /// Begins to fetch the page after this one before its rows are decoded, if the query reads ahead. A query with a limit
+    /// does not: which page is its last depends on the items of this one.
+    pub(crate) fn fetch_ahead(&mut self) -> Option<NextPage> {
+        let request = &self.plan.request;
+        if !request.reads_ahead || request.take.is_some() {
+            return None;
+        }
+        let next = self.fetch_next()?;
+        Some(Box::pin(TaskOrFuture::begin_task(next)))
+    }
+
+    /// Begins to fetch the page after this one, whose rows have been decoded. Returns `None` after the last page, and if
+    /// the page was fetched already.
+    pub(crate) fn fetch_next(&mut self) -> Option<NextPage> {
         if self.items >= self.most_items() {
             return None;
         }
         let returned = self.returned + self.items;
         let table = self.from.as_ref().and_then(|from| from.table.clone());
-        let (next, plan) = (self.next_cursor(), self.plan);
-        let Some(tables) = self.later_tables else {
+        let (next, plan) = (self.next_cursor(), self.plan.clone());
+        let Some(tables) = self.later_tables.take() else {
             return next.map(|cursor| plan.fetch_page_of_one_table(Some(cursor)));
         };
         Some(match next.filter(|next| next.table == table) {

@@ -19,8 +19,33 @@ use crate::{
 };
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
-    /// Returns the items as a stream. Fetches each page when the previous one is used up. A query of several dated
-    /// tables fetches the first pages of up to eight tables ahead.
+    /// Has [`stream`](Self::stream) request the next page while you use the items of the last one, so that the time of your
+    /// work hides the time of the request. Without it, a stream requests a page when the one before is used up.
+    ///
+    /// At most two pages are in memory. If you drop the stream early, it has requested one page in vain. It has no effect on
+    /// a query with [`take`](Self::take), on other calls, and outside of a tokio runtime.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let mut found = staff().await?.query(sales()).page_size(1).read_ahead().stream();
+    /// let mut ids = Vec::new();
+    /// while let Some(one) = found.try_next().await? {
+    ///     ids.push(one.id);
+    /// }
+    /// assert_eq!(ids, [7, 223, 224]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn read_ahead(mut self) -> Self {
+        self.request_mut().reads_ahead = true;
+        self
+    }
+
+    /// Returns the items as a stream. Fetches each page when the previous one is used up, or
+    /// [ahead](Self::read_ahead). A query of several dated tables fetches the first pages of up to eight tables ahead.
     ///
     /// A row that cannot be read is an error in its place, and the rows after it follow. An error of a request is
     /// the last item.
@@ -271,7 +296,10 @@ impl<T> Stream for ItemStream<T> {
             let fetched = ready!(fetched.as_mut().poll(context));
             *next = None;
             match fetched {
-                Ok(fetched) => *page = fetched,
+                Ok(fetched) => {
+                    *page = fetched;
+                    *next = page.as_mut().and_then(FetchedPage::fetch_ahead);
+                }
                 // The error of a request is the last item, because later items would hide the gap.
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }

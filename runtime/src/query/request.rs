@@ -63,6 +63,8 @@ pub(crate) struct Request {
     pub(crate) fault: Option<Error>,
     pub(crate) take: Option<u64>,
     pub(crate) page_size: Option<u32>,
+    /// Whether a stream requests the next page before the items of the last one are used up.
+    pub(crate) reads_ahead: bool,
     pub(crate) scan_allowed: bool,
     pub(crate) any_order: bool,
     pub(crate) only_older: bool,
@@ -100,6 +102,7 @@ impl Request {
             fault: None,
             take: None,
             page_size: None,
+            reads_ahead: false,
             scan_allowed: false,
             any_order: false,
             only_older: false,

@@ -5,6 +5,7 @@
 //! before its own.
 
 pub(crate) mod backoff;
+pub(crate) mod task_or_future;
 pub(crate) mod sealing;
 pub(crate) mod usage;
 pub(crate) mod rows;
