@@ -125,7 +125,7 @@ impl WayToWriter {
 
     /// Has the writes committed that were applied at once, so that the newest snapshot has everything that was
     /// acknowledged before the call. Returns `false` if the writer thread has ended before it could commit them.
-    pub(crate) async fn show_writes(&self) -> bool {
+    pub(crate) async fn make_writes_visible(&self) -> bool {
         if self.gate.is_closed() { Box::pin(self.wait_at_gate()).await } else { true }
     }
 
@@ -137,8 +137,8 @@ impl WayToWriter {
                 break;
             }
             drop(store);
-            // Who holds the store applies a small batch, and then commits it for the readers that wait. A job of the
-            // writer thread commits first.
+            // Another caller that holds the store applies a small batch, and then commits it for the waiting readers. The
+            // writer thread commits before it begins its job.
             tokio::task::yield_now().await;
         }
         true

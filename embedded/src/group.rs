@@ -109,7 +109,7 @@ impl<'t> GroupTransaction<'t> {
         };
         let seed = TableSeed::of_table(entry.id);
         let current = CurrentRows { rows, seed, layouts: &self.layouts };
-        // Whatever a damaged page does to the engine while it only reads, the transaction is unchanged.
+        // The engine only reads here. Whatever it does on a damaged page, even a panic, the transaction is unchanged.
         let planned = catch_panic(|| Ok(plan_changes(&current, operations, now)));
         let (mut changes, last) = planned??;
         self.bytes += changes.iter().map(RowChange::byte_len).sum::<usize>();

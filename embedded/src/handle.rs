@@ -293,7 +293,7 @@ impl Embedded {
 
     /// Returns a snapshot with everything that was acknowledged. Waits while reads are paused.
     async fn newest_snapshot(&self) -> Result<Arc<snapshot::Snapshot>> {
-        if !self.way.show_writes().await {
+        if !self.way.make_writes_visible().await {
             return Err(self.unanswered_error());
         }
         snapshot::newest_snapshot(&self.file, &self.reader_state).await

@@ -12,7 +12,7 @@ use redb::WriteTransaction;
 
 use crate::dictionary::Dictionary;
 
-/// A transaction with acknowledged writes, before its commit.
+/// Open writes: they are acknowledged, in a transaction of the engine that is not committed yet.
 pub(crate) struct OpenWrites {
     pub(crate) transaction: WriteTransaction,
     /// The bytes of the changed rows and their addresses.
@@ -46,7 +46,7 @@ impl ReaderGate {
         self.is_closed.load(SeqCst)
     }
 
-    /// Closes the gate, before a write is acknowledged that the newest snapshot lacks.
+    /// Closes the gate. Comes before the acknowledgement of a write that is not in the newest snapshot.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, SeqCst);
     }

@@ -1,14 +1,15 @@
-//! Relaxed writes on their callers' threads, which leave the transaction of the engine open.
+//! Writes at once: small batches with relaxed durability, applied on their caller's thread. They leave the engine's
+//! transaction open.
 //!
-//! A commit of the engine costs more than a small batch. It makes the batch visible, which is necessary only once somebody
-//! reads. So a batch that is applied at once is acknowledged in the open transaction, and the next one continues there. It is
-//! committed by the first of these:
+//! A commit of the engine costs more than applying a small batch, and without a sync it only makes the batch visible. That is
+//! not needed before somebody reads. So such a batch is acknowledged while its transaction is still open, and the next batch
+//! joins the same transaction. The first of these commits it:
 //!
 //! - a reader, before it takes a snapshot: reads always find what was acknowledged;
 //! - a job of the writer thread, and so also the sync that is due;
 //! - the batch after which it has [`MOST_BYTES`].
 //!
-//! Nothing changes for a crash: it loses commits that are not synced, as it loses an open transaction.
+//! This does not change what a crash can lose: commits that are not synced are lost, just like an open transaction.
 
 use entable_core::{backend::rules, edm::Ticks, error::ErrorKind};
 
@@ -27,7 +28,7 @@ const MOST_BYTES: usize = 128 * 1024;
 
 impl WriterStore {
     /// Applies one batch on its caller's thread, and leaves the transaction open. Returns `None`, with nothing of the batch
-    /// written, if the writer thread has to do it: because the commit waits for the disk, or because the engine fails.
+    /// written, if the writer thread must handle it: the commit has to wait for the disk, or the engine has failed.
     pub(crate) fn write_at_once(&mut self, batch: &QueuedBatch) -> Option<BatchAnswer> {
         let now = catch_panic(|| Ok(rules::next_write_time(&*self.options.clock, self.last)));
         let now = now.ok()?;
@@ -56,7 +57,7 @@ impl WriterStore {
             }
             // The transaction may have a part of the batch.
             _ => {
-                self.lose_open_writes(open);
+                self.abandon_open_writes(open);
                 None
             }
         }
@@ -73,7 +74,7 @@ impl WriterStore {
         })
     }
 
-    /// Applies a batch to the open transaction. Also returns a time that no Timestamp exceeds, and what was written.
+    /// Applies a batch to the open transaction. Also returns an upper bound of all Timestamps so far, and what was written.
     fn apply_at_once(
         &self,
         open: &OpenWrites,
@@ -119,7 +120,7 @@ impl WriterStore {
     }
 
     /// Gives up the open writes. The next flush reports that they are lost.
-    pub(crate) fn lose_open_writes(&mut self, open: OpenWrites) {
+    pub(crate) fn abandon_open_writes(&mut self, open: OpenWrites) {
         self.layouts = open.layouts_before;
         self.unsynced = open.unsynced_before;
         if open.bytes > 0 {

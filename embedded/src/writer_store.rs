@@ -319,7 +319,8 @@ impl WriterStore {
         Ok(answers)
     }
 
-    /// Begins a transaction. There must be no [open writes](Self::commit_open_writes), for which the engine would wait.
+    /// Begins a transaction. [Open writes](Self::commit_open_writes) must be committed before: the engine has one
+    /// transaction at a time, and would block.
     pub(crate) fn begin_transaction(&self) -> Result<WriteTransaction, redb::Error> {
         let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
         Ok(database.begin_write()?)

@@ -95,7 +95,7 @@ fn lost_writes_are_reported_by_the_next_flush() {
     };
     store.write_at_once(&with_age(0)).unwrap().unwrap();
     let open = store.open_writes.take().unwrap();
-    store.lose_open_writes(open);
+    store.abandon_open_writes(open);
     assert!(!store.gate.is_closed() && !is_shown(&store, 0));
     let lost = store.flush_commits().unwrap_err();
     assert!(lost.is_backend() && lost.to_string().contains("lost"), "{lost}");
@@ -112,7 +112,7 @@ fn nothing_is_reported_as_lost_that_was_not_acknowledged() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = relaxed_store(&directory.path().join("store.db"));
     let open = store.begin_open_writes().unwrap();
-    store.lose_open_writes(open);
+    store.abandon_open_writes(open);
     store.flush_commits().unwrap();
 }
 

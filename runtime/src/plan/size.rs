@@ -45,7 +45,7 @@ pub(super) fn stored_bytes_of_copy(
     family: &'static RowFamily,
 ) -> Result<usize> {
     if !schema.is_some_and(Schema::is_sealed) {
-        // Checked before it is cloned: the row and all its clones keep the result.
+        // Before the row is cloned, so that the row and its clones share the result of the check.
         row.check()?;
     }
     let insert = Operation::insert(row.clone());

@@ -97,7 +97,7 @@ impl FetchedPage {
     }
 
     /// Begins to fetch the page after this one before its rows are decoded, if the query reads ahead. A query with a limit
-    /// does not: which page is its last depends on the items of this one.
+    /// does not: only the items of this page tell whether another one is needed.
     pub(crate) fn fetch_ahead(&mut self) -> Option<NextPage> {
         let request = &self.plan.request;
         if !request.reads_ahead || request.take.is_some() {
@@ -188,7 +188,7 @@ impl Request {
     }
 }
 
-/// Takes the first page of the next table. `returned` is the number of items of the tables before.
+/// Takes the first page of the next table. `returned` is the number of items that earlier tables returned.
 fn first_page_of_next_table(mut tables: LaterTables, returned: u64) -> NextPage {
     Box::pin(async move {
         let first = tables.try_next().await?;

@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
-    /// Has [`stream`](Self::stream) request the next page while you use the items of the last one, so that the time of your
-    /// work hides the time of the request. Without it, a stream requests a page when the one before is used up.
+    /// Makes [`stream`](Self::stream) request the next page while you use the items of the current one, so that the request
+    /// overlaps with your work. By default, a stream requests a page when the one before is used up.
     ///
     /// At most two pages are in memory. If you drop the stream early, it has requested one page in vain. It has no effect on
     /// a query with [`take`](Self::take), on other calls, and outside of a tokio runtime.

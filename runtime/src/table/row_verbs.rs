@@ -48,8 +48,8 @@ pub(super) struct WrittenRow {
     pub(super) pending: BackgroundWork,
 }
 
-/// The value of an entity that is written. It is decoded from its row: its times are cut and skipped fields are empty,
-/// as they will be on the next read.
+/// The value of an entity that is being written, decoded from its row. So it equals what the next read returns: times
+/// have the precision of the store, and skipped fields their default.
 pub(super) trait ReadBack: Send {
     /// Decodes the value from the row.
     fn read_back(&mut self, row: &Row) -> Result<()>;
