@@ -180,7 +180,10 @@ impl Workspace {
     fn cargo(&self, command: &[&str]) -> Command {
         let mut cargo = Command::new("cargo");
         cargo.args(command).args(["--offline", "--quiet"]).current_dir(&self.root);
-        cargo.env("CARGO_TARGET_DIR", self.root.join("target")).env("CARGO_INCREMENTAL", "1");
+        // As cargo does it by default, whatever the machine has set.
+        let incremental = if command.contains(&"--release") { "0" } else { "1" };
+        cargo.env("CARGO_TARGET_DIR", self.root.join("target"));
+        cargo.env("CARGO_INCREMENTAL", incremental);
         cargo.env_remove("RUSTFLAGS").stdout(Stdio::null());
         cargo
     }

@@ -23,7 +23,8 @@ pub(crate) struct OpenedRows {
 }
 
 impl ReadPlan {
-    /// Returns whether a row of `table` is read in one request and is an item as it is stored.
+    /// Returns whether a read takes one request, and the stored row is the item: nothing has to be joined, decrypted or
+    /// looked up before.
     pub(crate) fn reads_plain_row(&self) -> bool {
         matches!(self.parts, ItemParts::Single)
             && self.open_stages == OpenStages::NONE
