@@ -17,7 +17,7 @@ pub(crate) struct OpenWrites {
     pub(crate) transaction: WriteTransaction,
     /// The bytes of the changed rows and their addresses.
     pub(crate) bytes: usize,
-    /// The layouts of the file without those of the transaction.
+    /// The layouts of the file before the transaction began.
     pub(crate) layouts_before: Arc<Dictionary>,
     /// The time of the first commit before the transaction that is not on disk.
     pub(crate) unsynced_before: Option<Instant>,

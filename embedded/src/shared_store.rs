@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use crate::{snapshot::ReaderState, writer_store::WriterStore};
+use crate::{
+    snapshot::{ReaderState, STOPPED_BY_FAILURE},
+    writer_store::WriterStore,
+};
 
 /// How long the writer thread may wait.
 pub(crate) struct Pause {
@@ -66,8 +69,8 @@ impl SharedStore {
             Err(TryLockError::WouldBlock) => false,
             Err(TryLockError::Poisoned(store)) => {
                 // A thread has panicked while it held the store. Its last snapshot lacks writes.
-                let why = "a failure stopped the store; reopen it";
-                store.into_inner().reader_state.send_replace(ReaderState::Stopped(why.into()));
+                let stopped = ReaderState::Stopped(STOPPED_BY_FAILURE.into());
+                store.into_inner().reader_state.send_replace(stopped);
                 true
             }
         }

@@ -202,12 +202,15 @@ pub(crate) async fn newest_snapshot(
     }
 }
 
+/// Why a store answers no more, if a failure is the cause.
+pub(crate) const STOPPED_BY_FAILURE: &str = "a failure stopped the store; reopen it";
+
 /// Returns the error for a store whose writer thread has ended. The last state that the thread published
 /// says why, unless a failure ended the thread.
 pub(crate) fn stopped_error(file: &StoreFile, last: &ReaderState) -> Error {
     let why = match last {
         ReaderState::Stopped(why) => why,
-        ReaderState::Open(_) | ReaderState::Paused => "a failure stopped the store; reopen it",
+        ReaderState::Open(_) | ReaderState::Paused => STOPPED_BY_FAILURE,
     };
     file.error_of_kind(ErrorKind::Backend, why)
 }

@@ -71,8 +71,8 @@ impl Row {
     }
 
     fn check_size(&self) -> Result<()> {
-        // A unit of text is at least one of the row's bytes and two of the service's, and each property has
-        // at least three bytes besides its name and value, for which the service counts at most twelve.
+        // The service counts at most four bytes for each byte of the row: two for each unit of a text, which takes at least
+        // one byte, and at most twelve more for a property, which has at least three bytes besides its name and value.
         if self.byte_len() <= limits::ENTITY_BYTES / 4 {
             return Ok(());
         }

@@ -296,11 +296,8 @@ impl<T> AsRef<T> for Stored<T> {
 /// Returns the ETag of a row after a write whose answer was lost. `found` was read afterwards. Returns its ETag
 /// if its content equals the written row. Returns `None` if another writer has changed the row or it could not be
 /// read, which makes later writes under the ETag fail.
-pub(crate) fn etag_if_unchanged<T>(
-    found: Result<Option<Stored<T>>>,
-    written: &Row,
-) -> Option<ETag> {
-    let row = found.ok().flatten()?.row;
+pub(crate) fn etag_if_unchanged(found: Result<Option<Row>>, written: &Row) -> Option<ETag> {
+    let row = found.ok().flatten()?;
     row.has_same_content(written).then(|| row.etag()).flatten()
 }
 

@@ -11,7 +11,7 @@ use super::{
     wide,
 };
 use crate::{
-    batch::{self},
+    batch,
     entity::{EntityRows, Needs, Schema, UntypedPath},
     error::Result,
     key::{RowFamily, encode_sort_key},

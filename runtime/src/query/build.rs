@@ -21,7 +21,7 @@ use crate::{
     row::Row,
 };
 
-/// The items of a query. Each page is fetched once the previous one is used up.
+/// The items of a query. Each page is fetched once the previous one is used up, or [ahead](Query::read_ahead).
 pub type Items<T> = BoxStream<'static, Result<T>>;
 
 /// Decodes a row of a page into an item. Returns `None` to skip the row. A row that could not be decrypted is passed

@@ -84,7 +84,7 @@ impl FetchedPage {
     /// Returns the cursor of the page after this one, whose rows have been decoded. The cursor holds the number of items
     /// so far, which later pages need for the limit of `take`.
     pub(crate) fn next_cursor(&mut self) -> Option<Cursor> {
-        // The limit is reached, so there is no next page even if the store has one.
+        // Once the limit is reached there is no next page, even if the store has more rows.
         let next = self.next.take().filter(|_| self.items < self.most_items())?;
         let (mixed, as_of) = self.from.as_ref().map_or((false, None), |at| (at.mixed, at.as_of));
         let has_other_rows = self.items < saturating_u64(self.found);

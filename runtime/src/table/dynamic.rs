@@ -361,6 +361,7 @@ impl DynamicTable {
         let row = stored.to_row()?;
         if written.etag.is_none() {
             let found = self.get(row.partition_key(), row.row_key()).await;
+            let found = found.map(|found| found.map(|found| found.row().clone()));
             written.etag = etag_if_unchanged(found, &row);
         }
         Ok(with_version(DynamicEntity::clone(stored), row, written))

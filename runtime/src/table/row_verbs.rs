@@ -17,6 +17,7 @@ use crate::{
     entity::{
         BackgroundWork, Schema, UntypedPath,
         dated::{Period, check_home_table},
+        etag_if_unchanged,
         home::table_of_path,
     },
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -28,7 +29,7 @@ use crate::{
     },
     plan::Change,
     query::plan::{ReadPlan, RowType},
-    row::{ETag, Row},
+    row::Row,
     store::{backoff, dated::is_dated_table_missing, replace_by_table_name_error, rows::RowRead},
 };
 
@@ -214,7 +215,8 @@ impl<'t> TypedRows<'t> {
         let verb = self.outbox.store.usage.begin_verb(verb, self.table);
         let (row, mut written, pending) = verb.run(written).await?;
         if written.etag.is_none() {
-            written.etag = self.etag_if_unchanged(&row).await;
+            // Boxed because few answers lack an ETag, and every write would reserve space for this future.
+            written.etag = etag_if_unchanged(self.read_primary(row.keys()).await, &row);
         }
         let status = written.status;
         Ok(WrittenRow { row: written.row_with_written_etag(row), status, pending })
@@ -278,14 +280,6 @@ impl<'t> TypedRows<'t> {
             Err(error) if self.is_dated_table_gone(&error) => Ok(None),
             row => row,
         }
-    }
-
-    /// Returns the ETag of a row after a write whose answer had none. Returns `None` if another writer has changed the
-    /// row or it cannot be read, which makes later writes under the ETag fail.
-    async fn etag_if_unchanged(self, written: &Row) -> Option<ETag> {
-        // Boxed because few answers lack an ETag, and every write would reserve space for this future.
-        let found = self.read_primary(written.keys()).await.ok().flatten()?;
-        found.has_same_content(written).then(|| found.etag()).flatten()
     }
 
     async fn commit_change(
