@@ -17,7 +17,7 @@ use std::{
     task::Poll,
 };
 
-use entable_core::batch::Verb;
+use entable_core::{backend::ReadRequest, batch::Verb, error::Result, row::Row};
 
 use crate::{
     job::{BatchAnswer, QueuedBatch, WriterJob},
@@ -121,6 +121,15 @@ impl WayToWriter {
     pub(crate) fn enter(&self) -> WritingCaller<'_> {
         self.callers.fetch_add(1, SeqCst);
         WritingCaller(&self.callers)
+    }
+
+    /// Reads one row in the writes that were applied at once and are not committed. Returns `None`, without waiting, if
+    /// the row has to be read in a snapshot, after [`make_writes_visible`](Self::make_writes_visible).
+    pub(crate) fn read_open_writes(&self, request: ReadRequest<'_>) -> Option<Result<Option<Row>>> {
+        if !self.gate.is_closed() {
+            return None;
+        }
+        self.store.upgrade()?.try_read_open_writes(request)
     }
 
     /// Has the writes committed that were applied at once, so that the newest snapshot has everything that was

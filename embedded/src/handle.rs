@@ -363,6 +363,9 @@ impl Backend for Embedded {
     fn read<'a>(&'a self, request: ReadRequest<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             rules::check_read_keys(request.table, request.partition_key, request.row_key)?;
+            if let Some(answer) = self.way.read_open_writes(request) {
+                return answer;
+            }
             let snapshot = self.newest_snapshot().await?;
             snapshot.read_row(request)
         })

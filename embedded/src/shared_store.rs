@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
+use entable_core::{backend::ReadRequest, error::Result, row::Row};
+
 use crate::{
+    open_writes::FoundRow,
     snapshot::{ReaderState, STOPPED_BY_FAILURE},
     writer_store::WriterStore,
 };
@@ -57,6 +60,20 @@ impl SharedStore {
     pub(crate) fn lock_if_idle(&self) -> Option<MutexGuard<'_, WriterStore>> {
         let store = self.store.try_lock().ok()?;
         self.is_idle().then_some(store)
+    }
+
+    /// Reads one row in the open writes, if there are some. Returns `None`, without waiting, if the reader has to pass the
+    /// gate: somebody else holds the store, a job waits, whose first step is the commit, or the look has failed.
+    pub(crate) fn try_read_open_writes(
+        &self,
+        request: ReadRequest<'_>,
+    ) -> Option<Result<Option<Row>>> {
+        // In a statement of its own, so that the store is free while the snapshot is read.
+        let found = self.lock_if_idle()?.look_into_open_writes(request)?;
+        Some(match found {
+            FoundRow::InTransaction(answer) => answer,
+            FoundRow::InSnapshot(snapshot) => snapshot.read_row(request),
+        })
     }
 
     /// Commits the open writes for a reader. Returns `false`, and does nothing, while somebody else holds the store.

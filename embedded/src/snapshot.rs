@@ -144,11 +144,23 @@ impl Snapshot {
             let Some(value) = found.map_err(|error| self.engine_error(error))? else {
                 return Ok(None);
             };
-            let row = rows.open_value(&key, value.value());
-            let row = row.and_then(|row| RowCopier::of_row(request.select).copy(&row));
+            let row =
+                copy_stored_row(rows.seed, &rows.layouts, &key, value.value(), request.select);
             row.map(Some).map_err(|damage| self.file.damaged_row_error(&key, damage))
         })
     }
+}
+
+/// Checks the value at an address of a table, and copies the selected properties of its row.
+pub(crate) fn copy_stored_row(
+    table: TableSeed,
+    layouts: &Dictionary,
+    address: &[u8],
+    value: &[u8],
+    select: Option<&[String]>,
+) -> Result<Row, RowDamage> {
+    let row = StoredRow::open(table, layouts, address, value)?;
+    RowCopier::of_row(select).copy(&row)
 }
 
 /// The state that the writer thread publishes for readers: with a snapshot, paused or stopped.

@@ -1,22 +1,31 @@
 //! Writes at once: small batches with relaxed durability, applied on their caller's thread. They leave the engine's
-//! transaction open.
+//! transaction open, and point reads find them there.
 //!
-//! A commit of the engine costs more than applying a small batch, and without a sync it only makes the batch visible. That is
-//! not needed before somebody reads. So such a batch is acknowledged while its transaction is still open, and the next batch
-//! joins the same transaction. The first of these commits it:
+//! A commit of the engine costs more than applying a small batch, and without a sync it only makes the batch visible to
+//! snapshots. That is not needed before somebody takes one. So such a batch is acknowledged while its transaction is still
+//! open, and the next batch joins the same transaction. The first of these commits it:
 //!
-//! - a reader, before it takes a snapshot: reads always find what was acknowledged;
+//! - a reader, before it takes a snapshot: reads always find what was acknowledged. A point read does not need one as long
+//!   as it can [look into the open writes](WriterStore::look_into_open_writes);
 //! - a job of the writer thread, and so also the sync that is due;
 //! - the batch after which it has [`MOST_BYTES`].
 //!
-//! This does not change what a crash can lose: commits that are not synced are lost, just like an open transaction.
+//! This does not change what a crash can lose: commits that are not synced are lost, just like an open transaction. Either
+//! may have been read before.
 
-use entable_core::{backend::rules, edm::Ticks, error::ErrorKind};
+use std::collections::HashMap;
+
+use entable_core::{
+    backend::{ReadRequest, rules},
+    edm::Ticks,
+    error::ErrorKind,
+    key::encode_sort_key,
+};
 
 use crate::{
     group::{EngineFailure, GroupTransaction, WrittenGroup},
     job::{BatchAnswer, QueuedBatch},
-    open_writes::OpenWrites,
+    open_writes::{FoundRow, MOST_READS, OpenWrites},
     snapshot::ReaderState,
     store_file::catch_panic,
     writer_store::{CommitMode, WriterStore, prepare_commit},
@@ -47,9 +56,9 @@ impl WriterStore {
             Ok(Ok((answer, last, Some(written)))) if self.bound.covers(last) => {
                 (self.last, self.layouts) = (last, written.layouts);
                 self.note_commit(CommitMode::Unsynced, None);
+                let table = written.last_change.table;
                 self.gate.close();
-                let bytes = open.bytes + written.bytes;
-                self.keep_or_commit(OpenWrites { bytes, ..open }).then_some(answer)
+                self.keep_or_commit(open.with_batch(table, batch, written.bytes)).then_some(answer)
             }
             Ok(Err(EngineFailure { is_torn: false, .. })) => {
                 self.keep_or_commit(open);
@@ -68,6 +77,8 @@ impl WriterStore {
         prepare_commit(&mut transaction, CommitMode::Unsynced, None)?;
         Ok(OpenWrites {
             transaction,
+            changed: HashMap::new(),
+            reads: 0,
             bytes: 0,
             layouts_before: self.layouts.clone(),
             unsynced_before: self.unsynced,
@@ -130,5 +141,26 @@ impl WriterStore {
         // A failure is ignored: the engine shows it again, in the next transaction or when the file is closed.
         drop(catch_panic(|| Ok(open.transaction.abort()?)));
         self.gate.open();
+    }
+
+    /// Looks up one row with the selected properties, open writes included. Returns `None` if the reader has to commit
+    /// the open writes first, or if there are none.
+    pub(crate) fn look_into_open_writes(&mut self, request: ReadRequest<'_>) -> Option<FoundRow> {
+        let open = self.open_writes.as_mut()?;
+        let key = encode_sort_key(request.partition_key, request.row_key);
+        let table = self.catalog.get(request.table).map(|(_, entry)| entry.id);
+        let Some(table) = table.ok().filter(|table| open.has_changed(*table, &key)) else {
+            let ReaderState::Open(snapshot) = &*self.reader_state.borrow() else { return None };
+            return Some(FoundRow::InSnapshot(snapshot.clone()));
+        };
+        if open.reads >= MOST_READS {
+            return None;
+        }
+        open.reads += 1;
+        let look = || open.read_changed_row(table, &key, &self.layouts, request.select);
+        // A failure is dropped: if the engine fails again in the commit or the snapshot, the reader gets that error.
+        let answer = catch_panic(look).ok()?;
+        let answer = answer.map_err(|damage| self.file.damaged_row_error(&key, damage));
+        Some(FoundRow::InTransaction(answer))
     }
 }

@@ -1,6 +1,7 @@
 //! Tests which writes of a relaxed store their caller's thread applies, and that jobs keep their order.
 
 use std::{
+    fs,
     path::Path,
     sync::{Arc, Mutex},
     thread::{self, ThreadId},
@@ -200,4 +201,62 @@ async fn whatever_reads_the_store_sees_writes_at_once() {
     insert(&store, "Staff", row("p", "row6", 0)).await.unwrap();
     drop(store);
     assert_eq!(count(&Embedded::open(&path).unwrap(), "Staff").await, before + 6);
+}
+
+/// Returns how many transactions the store has begun, once all of them are on disk: the mark has the newest one's number.
+async fn transactions(store: &Embedded, path: &Path) -> u64 {
+    store.flush().await.unwrap();
+    let mark = fs::read(path.with_extension("db.mark")).unwrap();
+    u64::from_le_bytes(mark[24..32].try_into().unwrap())
+}
+
+/// Each update reads its row first, and so do most programs. A commit for each read would take most of the time.
+#[tokio::test]
+async fn a_task_that_reads_before_each_write_needs_few_commits() {
+    let (_directory, path) = scratch();
+    let (store, clock) = open(&path, RELAXED).await;
+    let before = transactions(&store, &path).await;
+    // By the writer thread, which then waits.
+    store.apply(&batch(0, 8)).await.unwrap();
+    for written in 0..200 {
+        store.apply(&batch(written, written % 3)).await.unwrap();
+        assert!(clock.was_seen_here(), "write {written}");
+        assert_eq!(number(&store).await, written);
+        assert!(read(&store, "Staff", "missing").await.unwrap().is_none());
+    }
+    let few = transactions(&store, &path).await - before;
+    assert!(few < 10, "{few} transactions for 200 writes");
+    for written in 0..20 {
+        store.apply(&batch(written, 0)).await.unwrap();
+        count(&store, "Staff").await;
+    }
+    let many = transactions(&store, &path).await - before - few;
+    assert!(many >= 20, "{many} transactions, though each scan needs one");
+}
+
+/// Tasks that only read come back to a snapshot that they share.
+#[tokio::test]
+async fn tasks_that_only_read_have_the_last_write_committed() {
+    let (_directory, path) = scratch();
+    let (store, clock) = open(&path, RELAXED).await;
+    let transactions_with = async |reads: usize| {
+        let before = transactions(&store, &path).await;
+        // By the writer thread, which then waits.
+        store.apply(&batch(0, 8)).await.unwrap();
+        store.apply(&batch(1, 0)).await.unwrap();
+        assert!(clock.was_seen_here());
+        let read_often = async || {
+            for _ in 0..reads {
+                assert_eq!(number(&store).await, 1);
+                tokio::task::yield_now().await;
+            }
+        };
+        join!(read_often(), read_often(), read_often());
+        store.apply(&batch(1, 0)).await.unwrap();
+        assert!(clock.was_seen_here());
+        transactions(&store, &path).await - before
+    };
+    let without_readers = transactions_with(0).await;
+    assert_eq!(transactions_with(2).await, without_readers, "few reads");
+    assert_eq!(transactions_with(100).await, without_readers + 1, "many reads");
 }
