@@ -69,13 +69,14 @@ pub fn decode_sort_key(bytes: &[u8]) -> Option<(String, String)> {
 /// ```
 pub fn keys_of_sort_key(bytes: &[u8]) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     // UTF-8 never has the bytes FE and FF, so only EE and EF tell a text that was not encoded. ASCII is quicker to check.
+    let boundary = bytes.iter().position(|byte| *byte == BOUNDARY)?;
     if let Ok(keys) = from_utf8(bytes)
         && (bytes.is_ascii() || !bytes.iter().any(|byte| matches!(byte, 0xee | 0xef)))
     {
-        let (partition_key, row_key) = keys.split_once('\0')?;
+        // The boundary is a character.
+        let (partition_key, row_key) = (keys.get(..boundary)?, keys.get(boundary + 1..)?);
         return Some((partition_key.into(), row_key.into()));
     }
-    let boundary = bytes.iter().position(|byte| *byte == BOUNDARY)?;
     let (partition_key, row_key) = bytes.split_at_checked(boundary)?;
     Some((decode_key(partition_key)?.into(), decode_key(row_key.get(1..)?)?.into()))
 }

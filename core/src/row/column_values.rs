@@ -7,6 +7,8 @@
 //! variable   the texts, in UTF-8, and bytes
 //! ```
 
+use std::str::from_utf8;
+
 use bytes::BytesMut;
 
 use super::{
@@ -15,12 +17,16 @@ use super::{
     read::corrupt_row_error,
 };
 use crate::{
-    edm::ValueRef,
+    edm::{EdmType, ValueRef},
     error::{Error, Result},
 };
 
 /// The bytes of the end of a text or of bytes.
 const END_BYTES: usize = 4;
+
+/// The most bytes of texts that a reader checks together, before it looks which of them it needs. To begin a check costs as
+/// much as to check some twenty bytes.
+const CHECKED_TOGETHER: usize = 512;
 
 /// The values of a row, borrowed, in the order of its columns. Reading takes them one after the other.
 ///
@@ -41,11 +47,50 @@ pub struct ColumnValues<'v> {
     sizes: Sizes,
     /// The columns that are not read yet.
     left: ColumnSet,
+    /// The bytes of all values of the row, including values that were taken.
+    all: &'v [u8],
+    rest: UntakenValues<'v>,
+}
+
+/// The bytes of values that are not taken yet.
+#[derive(Debug, Clone, Copy)]
+struct UntakenValues<'v> {
     fixed: &'v [u8],
     ends: &'v [u8],
+    /// All texts and bytes of the row, one after the other.
     variable: &'v [u8],
     /// Where the next text or bytes begin.
     at: usize,
+}
+
+impl<'v> UntakenValues<'v> {
+    /// Takes the next value, which is of this column.
+    #[inline(always)]
+    fn take(&mut self, column: &'v RowColumn) -> Option<&'v [u8]> {
+        Some(match column.place() {
+            ValuePlace::Fixed(width) => {
+                let (value, after) = self.fixed.split_at_checked(*width)?;
+                self.fixed = after;
+                value
+            }
+            ValuePlace::Variable => {
+                let (end, after) = self.ends.split_first_chunk()?;
+                let end = usize::try_from(u32::from_le_bytes(*end)).ok()?;
+                let value = self.variable.get(self.at..end)?;
+                (self.ends, self.at) = (after, end);
+                value
+            }
+            ValuePlace::Constant(text) => text.as_bytes(),
+        })
+    }
+
+    /// Returns the texts and bytes of a small row as one text, if it is valid. Each text is then valid too, if it begins and
+    /// ends between characters.
+    #[inline]
+    fn check_texts_together(&self) -> Option<&'v str> {
+        let is_short = self.variable.len() <= CHECKED_TOGETHER;
+        if is_short { from_utf8(self.variable).ok() } else { None }
+    }
 }
 
 impl<'v> ColumnValues<'v> {
@@ -89,9 +134,10 @@ impl<'v> ColumnValues<'v> {
         bytes: &'v [u8],
     ) -> Option<Self> {
         let values = Self::split(columns, present, bytes)?;
-        let last_end = values.ends.last_chunk().map_or(0, |end| u32::from_le_bytes(*end));
-        let is_whole = usize::try_from(last_end).is_ok_and(|end| end == values.variable.len());
-        (is_whole && is_ascending(values.ends)).then_some(values)
+        let UntakenValues { ends, variable, .. } = values.rest;
+        let last_end = ends.last_chunk().map_or(0, |end| u32::from_le_bytes(*end));
+        let is_whole = usize::try_from(last_end).is_ok_and(|end| end == variable.len());
+        (is_whole && is_ascending(ends)).then_some(values)
     }
 
     /// Reads the values of a row in memory, whose bytes were made from values that fit the columns.
@@ -101,12 +147,19 @@ impl<'v> ColumnValues<'v> {
         Self::split(columns, ColumnSet::from_bytes(present), rest)
     }
 
+    /// Returns whether a row in memory has the column at `position`, from the bytes of its values.
+    #[inline]
+    pub(super) fn has_column(bytes: &[u8], position: usize) -> bool {
+        bytes.get(position / 8).is_some_and(|byte| byte >> (position % 8) & 1 == 1)
+    }
+
     #[inline]
     fn split(columns: &'v Columns, present: ColumnSet, bytes: &'v [u8]) -> Option<Self> {
         let sizes = columns.sizes_of(present);
         let (fixed, rest) = bytes.split_at_checked(sizes.fixed_bytes)?;
         let (ends, variable) = rest.split_at_checked(sizes.variable_count * END_BYTES)?;
-        Some(Self { columns, sizes, left: present, fixed, ends, variable, at: 0 })
+        let rest = UntakenValues { fixed, ends, variable, at: 0 };
+        Some(Self { columns, sizes, left: present, all: bytes, rest })
     }
 
     /// Takes the next value: its column, and its bytes. Returns `None` after the last one.
@@ -122,29 +175,8 @@ impl<'v> ColumnValues<'v> {
     pub fn take_next(&mut self) -> Option<(&'v RowColumn, &'v [u8])> {
         let position = self.left.first_position()?;
         self.left = self.left.without(position)?;
-        self.take_at(position)
-    }
-
-    /// Takes the value of the column at `position`, the next that the row has. Leaves the set of columns as it is.
-    #[inline(always)]
-    fn take_at(&mut self, position: usize) -> Option<(&'v RowColumn, &'v [u8])> {
         let column = self.columns.list().get(position)?;
-        let value = match column.place() {
-            ValuePlace::Fixed(width) => {
-                let (value, after) = self.fixed.split_at_checked(*width)?;
-                self.fixed = after;
-                value
-            }
-            ValuePlace::Variable => {
-                let (end, after) = self.ends.split_first_chunk()?;
-                let end = usize::try_from(u32::from_le_bytes(*end)).ok()?;
-                let value = self.variable.get(self.at..end)?;
-                (self.ends, self.at) = (after, end);
-                value
-            }
-            ValuePlace::Constant(text) => text.as_bytes(),
-        };
-        Some((column, value))
+        Some((column, self.rest.take(column)?))
     }
 
     /// Returns the columns that the row has and whose values are not taken yet.
@@ -181,18 +213,28 @@ impl<'v> ColumnValues<'v> {
     ///
     /// `is_corrupt` if a value in a slot is damaged.
     pub(super) fn fill_slots(
-        mut self,
+        &self,
         names: &'static [&'static str],
         found: &mut [Option<ValueRef<'v>>],
     ) -> Result<bool> {
-        let Some(slots) = self.columns.slots_of_reader(names) else { return Ok(false) };
-        for position in self.left.iter() {
-            let Some((column, value)) = self.take_at(position) else { break };
-            let slot = slots.get(position).and_then(|slot| found.get_mut(usize::from(*slot)));
-            if let Some(slot) = slot {
-                let value = ValueRef::from_stored(column.edm(), value);
-                *slot = Some(value.ok_or_else(damaged_value_error)?);
+        let columns = self.columns;
+        let Some(slots) = columns.slots_of_reader(names) else { return Ok(false) };
+        let (mut rest, has_all) = (self.rest, self.left == columns.all());
+        let texts = rest.check_texts_together();
+        for (position, (column, slot)) in columns.list().iter().zip(slots).enumerate() {
+            if !has_all && !self.left.contains(position) {
+                continue;
             }
+            let from = rest.at;
+            let Some(value) = rest.take(column) else { break };
+            let Some(slot) = found.get_mut(usize::from(*slot)) else { continue };
+            let value = match (column.place(), column.edm(), texts) {
+                (ValuePlace::Variable, EdmType::String, Some(texts)) => {
+                    texts.get(from..rest.at).map(ValueRef::String)
+                }
+                (_, edm, _) => ValueRef::from_stored(edm, value),
+            };
+            *slot = Some(value.ok_or_else(damaged_value_error)?);
         }
         Ok(true)
     }
@@ -202,17 +244,22 @@ impl<'v> ColumnValues<'v> {
         self.columns
     }
 
-    /// Returns the bytes that all properties take in a row that describes itself.
-    pub(super) const fn described_bytes(&self) -> usize {
-        self.sizes.head_bytes + self.sizes.fixed_bytes + self.variable.len()
+    /// Returns the bytes that all properties of a row in memory take in a row that describes itself.
+    #[inline]
+    pub(super) fn described_bytes(columns: &Columns, bytes: &[u8]) -> usize {
+        let present_bytes = columns.list().len().div_ceil(8);
+        let present = ColumnSet::from_bytes(bytes.get(..present_bytes).unwrap_or_default());
+        let sizes = columns.sizes_of(present);
+        let values = bytes.len().saturating_sub(present_bytes + sizes.variable_count * END_BYTES);
+        sizes.head_bytes + values
     }
 
     /// Returns the number of bytes of the selected values, in the form that [`parse`](Self::parse) reads.
     pub(super) fn selected_bytes(&self, selected: ColumnSet) -> usize {
         let present_bytes = self.columns.list().len().div_ceil(8);
         if self.left.is_subset_of(selected) {
-            let variable = self.variable.len() - self.at;
-            return present_bytes + self.fixed.len() + self.ends.len() + variable;
+            let UntakenValues { fixed, ends, variable, at } = self.rest;
+            return present_bytes + fixed.len() + ends.len() + variable.len() - at;
         }
         let sizes = self.each(selected).map(|(place, value)| match place {
             ValuePlace::Fixed(width) => *width,
@@ -226,12 +273,13 @@ impl<'v> ColumnValues<'v> {
     pub(super) fn put_selected(&self, selected: ColumnSet, out: &mut BytesMut) {
         let present = self.left.intersection(selected);
         let present_bytes = self.columns.list().len().div_ceil(8);
-        out.extend(present.to_bytes().iter().take(present_bytes));
+        out.extend_from_slice(present.to_bytes().get(..present_bytes).unwrap_or_default());
+        let UntakenValues { fixed, ends, .. } = self.rest;
+        let none_taken = fixed.len() == self.sizes.fixed_bytes
+            && ends.len() == self.sizes.variable_count * END_BYTES;
         // Otherwise the ends count from a text that was taken.
-        if present == self.left && self.at == 0 {
-            out.extend_from_slice(self.fixed);
-            out.extend_from_slice(self.ends);
-            out.extend_from_slice(self.variable);
+        if none_taken && present == self.left {
+            out.extend_from_slice(self.all);
             return;
         }
         let is_variable = |(place, _): &(&ValuePlace, &[u8])| **place == ValuePlace::Variable;
@@ -249,11 +297,13 @@ impl<'v> ColumnValues<'v> {
 
     /// Iterates over the selected values, each with the place of its column.
     fn each(&self, selected: ColumnSet) -> impl Iterator<Item = (&'v ValuePlace, &'v [u8])> {
-        let (positions, mut values) = (self.left.iter(), self.clone());
-        let taken =
-            positions.filter_map(move |position| Some((position, values.take_at(position)?)));
-        let selected = taken.filter(move |(position, _)| selected.contains(*position));
-        selected.map(|(_, (column, value))| (column.place(), value))
+        let (columns, mut rest) = (self.columns.list(), self.rest);
+        let taken = self.left.iter().filter_map(move |position| {
+            let column = columns.get(position)?;
+            Some((position, column.place(), rest.take(column)?))
+        });
+        let selected = taken.filter(move |(position, ..)| selected.contains(*position));
+        selected.map(|(_, place, value)| (place, value))
     }
 }
 

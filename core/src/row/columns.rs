@@ -106,6 +106,8 @@ pub struct Columns {
     all: ColumnSet,
     /// For each name with several types, its columns. A row has at most one of them.
     same_names: Box<[ColumnSet]>,
+    /// The position of the first column whose text is the same in all rows.
+    constant: Option<usize>,
     /// The sizes of a row that has all properties.
     sizes_of_all: Sizes,
     /// The readers that asked for slots first. Mostly one type reads the rows, or an entity and its older version.
@@ -144,10 +146,13 @@ impl Columns {
         }
         let same_names = same_names(&list)?;
         let all = ColumnSet::first(list.len());
+        let constant =
+            list.iter().position(|column| matches!(column.place, ValuePlace::Constant(_)));
         let mut columns = Self {
             list: list.into(),
             all,
             same_names,
+            constant,
             sizes_of_all: Sizes::default(),
             readers: Default::default(),
         };
@@ -198,6 +203,16 @@ impl Columns {
     pub fn positions_of_name(&self, name: &[u8]) -> impl Iterator<Item = usize> {
         let columns = self.list.iter().enumerate();
         columns.filter(move |(_, column)| column.name.as_bytes() == name).map(|(at, _)| at)
+    }
+
+    /// Returns the first column whose text is the same in all rows, if it has this name: its position, and the text.
+    pub(super) fn constant_of_name(&self, name: &str) -> Option<(usize, &str)> {
+        let position = self.constant?;
+        let column = self.list.get(position).filter(|column| *column.name == *name)?;
+        match &column.place {
+            ValuePlace::Constant(text) => Some((position, text)),
+            ValuePlace::Fixed(_) | ValuePlace::Variable => None,
+        }
     }
 
     /// Returns how much space the present columns take in a row.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::{
     ETag, Location, PropertyReader, RowBuilder,
     build::{put_undecoded, undecoded_bytes},
+    column_values::ColumnValues,
     columns::Columns,
     is_operation_id,
     read::{RawProperty, corrupt_row_error},
@@ -158,11 +159,10 @@ impl Row {
     /// ```
     #[inline]
     pub fn byte_len(&self) -> usize {
+        let Some(columns) = &self.columns else { return self.bytes.len() };
         let bytes = self.bytes();
-        match bytes.column_values() {
-            None => self.bytes.len(),
-            Some(values) => bytes.header_bytes().len() + values.described_bytes(),
-        }
+        let properties = ColumnValues::described_bytes(columns, bytes.property_bytes());
+        bytes.header_bytes().len() + properties
     }
 
     /// Borrows the bytes of the row.

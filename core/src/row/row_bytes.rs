@@ -223,8 +223,15 @@ impl<'a> RowBytes<'a> {
     ///
     /// `is_corrupt` for a damaged row. Values of other properties are not checked.
     pub(crate) fn get(self, name: &str) -> Result<Option<ValueRef<'a>>> {
+        let Some(columns) = self.columns else { return self.properties().find_property(name) };
+        // The type of a row is such a text, and each row is asked for it.
+        if let Some((position, text)) = columns.constant_of_name(name)
+            && ColumnValues::has_column(self.property_bytes(), position)
+        {
+            return Ok(Some(ValueRef::String(text)));
+        }
         match self.column_values() {
-            None => self.properties().find_property(name),
+            None => Ok(None),
             Some(values) => values.get(name),
         }
     }
