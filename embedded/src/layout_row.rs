@@ -32,6 +32,7 @@ fn take_bytes<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
 impl<'v> LayoutRow<'v> {
     /// Reads the row at an address from the bytes after the id of its layout. Returns `None` if they do not fit the
     /// layout, or if the address cannot be decoded.
+    #[inline]
     pub(crate) fn parse(
         layout: &'v RowLayout,
         address: &'v [u8],
@@ -51,6 +52,7 @@ impl<'v> LayoutRow<'v> {
     }
 
     /// Copies the row into memory, with the selected properties. Returns `None` if it is damaged.
+    #[inline]
     pub(crate) fn to_row(&self, selected: ColumnSet, memory: &mut RowBuffer) -> Option<Row> {
         let columns = &self.layout.columns;
         if let Some(order) = self.order {

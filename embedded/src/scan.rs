@@ -117,6 +117,7 @@ impl PageScan<'_> {
     }
 
     /// Decodes a stored row with the selected properties. Returns `None` if it does not match the filter.
+    #[inline]
     fn read_row(
         &mut self,
         scan: &ScanRequest<'_>,

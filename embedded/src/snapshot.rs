@@ -36,6 +36,7 @@ pub(crate) struct RowsForRead {
 
 impl RowsForRead {
     /// Reads the value at an address.
+    #[inline]
     pub(crate) fn open_value<'v>(
         &'v self,
         address: &'v [u8],

@@ -37,10 +37,13 @@ impl TableSeed {
         address: &[u8],
         row: &[u8],
     ) -> [u8; CHECKSUM_BYTES] {
-        let mut hasher = crc32fast::Hasher::new_with_initial(self.0);
-        hasher.update(&layout.map_or(0, |layout| layout.checksum).to_le_bytes());
+        let layout = layout.map_or(0, |layout| layout.checksum);
         // With its length, so that no end of an address counts as the beginning of a row. An address has at most 4 KiB.
-        hasher.update(&u32::try_from(address.len()).unwrap_or(u32::MAX).to_le_bytes());
+        let length = u32::try_from(address.len()).unwrap_or(u32::MAX);
+        // Both numbers at once, little endian, since few bytes take as long as many.
+        let head = u64::from(length) << 32 | u64::from(layout);
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.0);
+        hasher.update(&head.to_le_bytes());
         hasher.update(address);
         hasher.update(row);
         hasher.finalize().to_le_bytes()
@@ -64,6 +67,8 @@ pub(crate) enum StoredRow<'v> {
 
 impl<'v> StoredRow<'v> {
     /// Reads the value at an address of a table.
+    // Inlined, as the functions that it calls: the row has many parts, and would be copied on each way back.
+    #[inline]
     pub(crate) fn open(
         table: TableSeed,
         layouts: &'v Dictionary,
@@ -79,6 +84,7 @@ impl<'v> StoredRow<'v> {
     }
 
     /// Reads a row whose checksum was compared. Returns `None` if it does not fit its layout or its address.
+    #[inline]
     pub(crate) fn open_checked(
         layout: Option<&'v RowLayout>,
         address: &'v [u8],
@@ -140,6 +146,7 @@ impl<'n> RowCopier<'n> {
         Self { names, last: None, memory: RowBuffer::shared() }
     }
 
+    #[inline]
     pub(crate) fn copy(&mut self, row: &StoredRow<'_>) -> Result<Row, RowDamage> {
         let row = match (row, self.names) {
             (StoredRow::ByLayout(row), None) => {
