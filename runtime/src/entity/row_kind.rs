@@ -348,6 +348,14 @@ impl Schema {
         row: &Row,
         family: &'static RowFamily,
     ) -> Result<Recognition> {
+        // Nearly all rows of a path are of its family and have the type's only version.
+        if self.older.is_none()
+            && family.is_primary_or_copy()
+            && let Some(name) = self.type_property()
+            && self.discriminator_of(row, name)? == Some(family.marker)
+        {
+            return Ok(Recognition::Ours);
+        }
         let version = match self.row_kind_of(row, Some(family))? {
             RowKind::Primary(version) if family.kind == FamilyKind::Primary => version,
             RowKind::Copy(found, version)
