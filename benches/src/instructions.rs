@@ -36,9 +36,9 @@ struct Work {
 }
 
 const WORK: [Work; 5] = [
-    Work { name: "get", function: "get", budget: 11_565, times: 2000, run: get },
-    Work { name: "get by an index", function: "find", budget: 13_894, times: 2000, run: find },
-    Work { name: "range of 100 rows", function: "range", budget: 693_800, times: 100, run: range },
+    Work { name: "get", function: "get", budget: 10_780, times: 2000, run: get },
+    Work { name: "get by an index", function: "find", budget: 13_150, times: 2000, run: find },
+    Work { name: "range of 100 rows", function: "range", budget: 643_800, times: 100, run: range },
     Work {
         name: "insert",
         function: "insert_plain",
