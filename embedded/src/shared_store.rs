@@ -1,4 +1,5 @@
-//! The open file, shared by the writer thread and the callers that write at once: one of them writes at a time.
+//! The open file, shared by the writer thread and the callers that write at once or read such writes: one of them has it at
+//! a time.
 
 use std::{
     sync::{

@@ -11,6 +11,7 @@ use std::{
 use entable::{
     Batch, Clock, Condition, Operation, Row, Ticks, ValueRef,
     backend::{Backend, Durability, Embedded, EmbeddedOptions, TableRequest},
+    prelude::*,
 };
 use futures_util::FutureExt;
 use tokio::join;
@@ -232,6 +233,44 @@ async fn a_task_that_reads_before_each_write_needs_few_commits() {
     }
     let many = transactions(&store, &path).await - before - few;
     assert!(many >= 20, "{many} transactions, though each scan needs one");
+}
+
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Employees",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    index(ByEmail, row_key = "email_{email}", unique)
+)]
+struct Employee {
+    department: String,
+    id: u32,
+    email: String,
+}
+
+#[tokio::test]
+async fn changes_of_index_keys_by_one_task_share_a_commit() {
+    let (_directory, path) = scratch();
+    let (store, _) = open(&path, RELAXED).await;
+    let store = Arc::new(store);
+    let staff: Table<Employee> = Client::builder().backend(store.clone()).build().unwrap().table();
+    staff.create_if_not_exists().await.unwrap();
+    let department = "Sales".to_owned();
+    staff.insert(&Employee { department, id: 1, email: "0".to_owned() }).await.unwrap();
+    let before = transactions(&store, &path).await;
+    for number in 1..=100 {
+        let change = |employee: &mut Employee| {
+            assert_eq!(employee.email, (number - 1).to_string());
+            employee.email = number.to_string();
+            Ok(())
+        };
+        let point = Employee::primary().department("Sales").id(1);
+        staff.update(point, change).await.unwrap();
+    }
+    let transactions = transactions(&store, &path).await - before;
+    assert!(transactions < 10, "{transactions} transactions for 100 changes");
+    let found = staff.get(Employee::by_email().department("Sales").email("100")).await.unwrap();
+    assert_eq!(found.map(|employee| employee.id), Some(1));
 }
 
 /// Tasks that only read come back to a snapshot that they share.
