@@ -96,9 +96,11 @@ impl<'a> PropertyReader<'a> {
         if self.rest.is_empty() {
             return Ok(self.values.as_mut().and_then(next_of_columns));
         }
-        UndecodedProperty::read_property(&mut self.rest)
-            .map(Some)
-            .ok_or_else(|| self.damaged_error())
+        // A local variable stays in registers while the property is read, which the reader does not.
+        let mut rest = self.rest;
+        let property = UndecodedProperty::read_property(&mut rest);
+        self.rest = rest;
+        property.map(Some).ok_or_else(|| self.damaged_error())
     }
 
     /// Returns the error of a damaged property and ends the reading.
