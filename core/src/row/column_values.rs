@@ -319,3 +319,74 @@ fn is_ascending(ends: &[u8]) -> bool {
 fn damaged_value_error() -> Error {
     corrupt_row_error("a value does not fit its type")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        edm::{Ticks, Value},
+        row::RowBuffer,
+    };
+
+    static NAMES: [&str; 2] = ["A", "B"];
+    static FIRST: [&str; 1] = ["A"];
+
+    /// Reads `A`, a value of this type, and the text `B` from the bytes of both, of which `A` has the first.
+    fn read(
+        names: &'static [&'static str],
+        (edm, first): (EdmType, u32),
+        both: &[u8],
+    ) -> Result<Vec<Option<Value>>> {
+        let list = vec![RowColumn::new("A", edm), RowColumn::new("B", EdmType::String)];
+        let columns = Columns::new(list).unwrap();
+        let last = u32::try_from(both.len()).unwrap();
+        let bytes = [&[0b11][..], &first.to_le_bytes(), &last.to_le_bytes(), both].concat();
+        let values = ColumnValues::parse(&columns, &bytes).unwrap();
+        let mut found = [None; 2];
+        assert!(values.fill_slots(names, &mut found[..names.len()])?);
+        Ok(found.map(|value| value.map(|value| value.to_value())).to_vec())
+    }
+
+    #[test]
+    fn texts_that_are_valid_only_together_are_damaged() {
+        let both = "é".as_bytes();
+        assert!(read(&NAMES, (EdmType::String, 1), both).unwrap_err().is_corrupt());
+        let texts = read(&NAMES, (EdmType::String, 2), both).unwrap();
+        assert_eq!(texts, [Some("é".into()), Some("".into())]);
+    }
+
+    #[test]
+    fn bytes_and_damaged_texts_do_not_damage_other_texts() {
+        let both = [&[0xff][..], "é".as_bytes()].concat();
+        let values = read(&NAMES, (EdmType::Binary, 1), &both).unwrap();
+        assert_eq!(values, [Some(vec![0xff].into()), Some("é".into())]);
+        for length in [1, CHECKED_TOGETHER] {
+            let both = [&b"x".repeat(length)[..], &[0xff]].concat();
+            let first = (EdmType::String, u32::try_from(length).unwrap());
+            assert!(read(&NAMES, first, &both).unwrap_err().is_corrupt());
+            assert_eq!(read(&FIRST, first, &both).unwrap()[0], Some("x".repeat(length).into()));
+        }
+    }
+
+    #[test]
+    fn a_text_of_the_columns_is_in_the_rows_that_have_it() {
+        let list = vec![
+            RowColumn::new("Age", EdmType::Int32),
+            RowColumn::constant("EntityType", "Employee"),
+        ];
+        let columns = Arc::new(Columns::new(list).unwrap());
+        let stored = [&[0b11][..], &34_i32.to_le_bytes()].concat();
+        for (present, kind) in
+            [(&stored[..], Some("Employee")), (&[0b10], Some("Employee")), (&[0], None)]
+        {
+            let values = ColumnValues::parse(&columns, present).unwrap();
+            let row =
+                RowBuffer::single().add(("P", "R"), Ticks::MIN, &columns, &values, columns.all());
+            let row = row.unwrap();
+            assert_eq!(row.get("EntityType").unwrap(), kind.map(ValueRef::String));
+            assert_eq!(row.byte_len(), row.as_bytes().len());
+        }
+    }
+}
