@@ -31,6 +31,9 @@ pub(crate) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
 /// A random number that a store gets when its file is created. A backup is another store.
 pub(crate) type StoreId = [u8; 16];
 
+/// A random number that each [journal](crate::journal) gets.
+pub(crate) type JournalId = [u8; 16];
+
 /// The names of the facts in [`META`].
 pub(crate) mod meta {
     /// Name of the entry with the version of the file format, a `u32`:
@@ -40,6 +43,8 @@ pub(crate) mod meta {
     pub(crate) const TICK: &str = "tick";
     /// Name of the entry with the [`StoreId`]. A store without it has no [mark](crate::mark).
     pub(crate) const STORE: &str = "store";
+    /// Name of the entry with the [`JournalFacts`](crate::journal::JournalFacts). A store without it never had a journal.
+    pub(crate) const JOURNAL: &str = "journal";
     /// Name of the entry with the id of the next table to be created, a `u64`.
     pub(crate) const NEXT_TABLE: &str = "next table";
     /// Name of the entry with the settings of the store, a text.

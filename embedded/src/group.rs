@@ -15,7 +15,8 @@ use crate::{
     catalog::Catalog,
     dictionary::{Dictionary, store_layouts},
     file_format::{RowsDefinition, RowsForWrite, rows_table_name},
-    row_changes::{RowChange, write_changes},
+    journal_frame::FrameWriter,
+    row_changes::{ChangeRecord, RowChange, write_changes},
     row_encoder::RowEncoder,
     store_file::catch_panic,
     stored_row::{RowDamage, StoredRow, TableSeed},
@@ -58,6 +59,8 @@ pub(crate) struct GroupTransaction<'t> {
     tables: HashMap<u64, RowsForWrite<'t>>,
     /// The layouts of the file, with those that this transaction has added.
     layouts: Arc<Dictionary>,
+    /// Takes the changes down for the journal, if there is one.
+    frame: Option<FrameWriter>,
     /// The last change. `None` if nothing was written.
     last_change: Option<LastChangedRow>,
     /// The bytes of the changed rows and their addresses.
@@ -71,6 +74,8 @@ pub(crate) struct WrittenGroup {
     pub(crate) bytes: usize,
     /// All layouts of the file.
     pub(crate) layouts: Arc<Dictionary>,
+    /// The changes, if they were taken down for the journal.
+    pub(crate) frame: Option<FrameWriter>,
 }
 
 /// The last changed row of a transaction. After a failed commit, the file is reopened: if it contains the change, the
@@ -85,8 +90,10 @@ impl<'t> GroupTransaction<'t> {
         transaction: &'t WriteTransaction,
         catalog: &'t Catalog,
         layouts: Arc<Dictionary>,
+        frame: Option<FrameWriter>,
     ) -> Self {
-        Self { transaction, catalog, tables: HashMap::new(), layouts, last_change: None, bytes: 0 }
+        let tables = HashMap::new();
+        Self { transaction, catalog, tables, layouts, frame, last_change: None, bytes: 0 }
     }
 
     /// Applies one batch to the transaction, as a whole or not at all. Also returns a time that is not
@@ -115,10 +122,14 @@ impl<'t> GroupTransaction<'t> {
         self.bytes += changes.iter().map(RowChange::byte_len).sum::<usize>();
         let known = self.layouts.len();
         let mut encoder = RowEncoder::new(seed, &entry.name, &mut self.layouts);
-        write_changes(rows, &changes, &mut encoder).map_err(ApplyError::torn)?;
+        let mut record = ChangeRecord { table: entry.id, frame: self.frame.as_mut() };
+        write_changes(rows, &changes, &mut encoder, &mut record).map_err(ApplyError::torn)?;
         // A row and its layout are in one transaction, so no crash leaves one without the other.
-        store_layouts(self.transaction, self.layouts.added_after(known))
-            .map_err(ApplyError::torn)?;
+        let added = self.layouts.added_after(known);
+        store_layouts(self.transaction, added).map_err(ApplyError::torn)?;
+        if let Some(frame) = &mut self.frame {
+            added.iter().for_each(|layout| frame.put_layout(layout.id, &layout.bytes));
+        }
         let both = operations.iter().zip(&changes);
         let written =
             both.map(|(operation, change)| rules::written_answer(operation, change.row.as_ref()));
@@ -133,8 +144,8 @@ impl<'t> GroupTransaction<'t> {
 
     /// Returns what was written, or `None` if nothing was. Closes the engine's tables, which a commit requires.
     pub(crate) fn into_written(self) -> Option<WrittenGroup> {
-        let Self { layouts, last_change, bytes, .. } = self;
-        last_change.map(|last_change| WrittenGroup { last_change, bytes, layouts })
+        let Self { layouts, last_change, bytes, frame, .. } = self;
+        last_change.map(|last_change| WrittenGroup { last_change, bytes, layouts, frame })
     }
 }
 

@@ -144,6 +144,9 @@ impl Embedded {
             let message = "the path of the store's file is empty; give a path such as `staff.db`";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
+        // The journal and the mark are made later, when the program may have changed its directory.
+        let path = &*std::path::absolute(path)
+            .map_err(|error| StoreFile::new(path).opening_io_error(error))?;
         let file = StoreFile::new(path);
         let opened = file.catch_panic(|| {
             let mark = if options.accepts_older { None } else { mark::read_mark(path) };

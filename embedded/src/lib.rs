@@ -6,7 +6,8 @@
 //! [entable]: https://docs.rs/entable
 
 // One thread writes at a time: the writer thread, or a caller of a relaxed store that writes alone. Readers share a
-// snapshot, which the writer replaces after each commit. Readers and the writer never wait for each other.
+// snapshot, which the writer replaces after each commit. Readers and the writer never wait for each other. Durable writes are
+// in the journal before readers see them, and in the engine's file after the next checkpoint.
 
 // The published documentation shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -22,6 +23,10 @@ mod stored_row;
 mod row_encoder;
 mod engine_panic;
 mod store_file;
+
+mod journal_frame;
+mod journal_file;
+mod journal;
 mod options;
 
 mod engine_header;
@@ -31,10 +36,12 @@ mod overlay;
 mod mark;
 
 mod catalog;
+mod timestamp_bound;
+mod stored_facts;
+mod journal_replay;
 mod unfinished_file;
 mod open_file;
 mod row_changes;
-mod timestamp_bound;
 
 mod group;
 mod job;

@@ -21,6 +21,8 @@ use crate::{
 
 /// Idle time before the writer prepares the file to open quickly after a crash.
 const IDLE_BEFORE_QUICK_REPAIR: Duration = Duration::from_millis(50);
+/// Idle time before the writer puts the frames of the journal into the engine's file.
+const IDLE_BEFORE_CHECKPOINT: Duration = Duration::from_secs(5);
 /// Number of rows of deleted tables that one transaction removes. A write waits no longer than for one
 /// such transaction.
 const RECLAIMED_ROWS: usize = 2_000;
@@ -41,10 +43,11 @@ impl WriterStore {
         // well.
         let quick_repair =
             (!self.opens_quickly && self.unsynced.is_none()).then_some(IDLE_BEFORE_QUICK_REPAIR);
+        let checkpoint = self.journal.has_frames().then_some(IDLE_BEFORE_CHECKPOINT);
         let sync = self.unsynced.zip(self.longest_sync_delay());
         let sync = sync.map(|(since, delay)| delay.saturating_sub(since.elapsed()));
         let reclaim = (!self.trash.is_empty()).then_some(Duration::ZERO);
-        [quick_repair, sync, reclaim].into_iter().flatten().min()
+        [quick_repair, checkpoint, sync, reclaim].into_iter().flatten().min()
     }
 
     /// Does the most urgent step of maintenance: reopens the file, syncs commits that are due, or
@@ -77,9 +80,7 @@ impl WriterStore {
     /// were lost since the last flush. Reports such a loss once: the next flush can succeed.
     pub(crate) fn flush_commits(&mut self) -> Result<()> {
         // Opening the file may find that acknowledged writes are lost, which this flush reports.
-        if self.database.is_none() {
-            self.reopen_file()?;
-        }
+        self.open_if_closed()?;
         if self.lost_writes.is_none() && self.unsynced.is_some() {
             let synced = self.sync_acknowledged_commits();
             // A sync that fails may find that writes are lost, which says more than its own error, unless the sync may
@@ -144,6 +145,9 @@ impl WriterStore {
 
     /// Checks every page of the file against its checksum.
     pub(crate) fn verify_file_pages(&mut self) -> Result<()> {
+        if self.journal.has_frames() {
+            self.sync_acknowledged_commits()?;
+        }
         let file = self.file.clone();
         self.with_readers_paused(|database| open_file::verify_pages(&file, database))
     }
@@ -151,10 +155,8 @@ impl WriterStore {
     /// Begins a copy of the file as it is after the last commit. Everything that was acknowledged is in it.
     // On this thread, because between two commits the file has all pages of the last one.
     pub(crate) fn begin_copy(&mut self, target: File) -> Result<BegunCopy> {
-        if self.database.is_none() {
-            self.reopen_file()?;
-        }
-        if self.unsynced.is_some() {
+        self.open_if_closed()?;
+        if self.unsynced.is_some() || self.journal.has_frames() {
             self.sync_acknowledged_commits()?;
         }
         let source = self.disk.clone();

@@ -1,4 +1,5 @@
-//! The mark file next to a store's file. It holds the number of the newest commit known to be on disk.
+//! The mark file next to a store's file. It holds the number of the newest commit known to be on disk, and the number of
+//! frames in the store's journal since then.
 //!
 //! A store file older than its mark lost acknowledged writes: either an older copy replaced it, or its newest commit is
 //! damaged and the engine takes it for one torn by a crash. The mark is written once a commit is on disk, but never
@@ -13,12 +14,12 @@ use std::{
 
 use entable_core::__runtime::private_file::NewFileName;
 
-use crate::file_format::StoreId;
+use crate::{file_format::StoreId, journal_frame::FramePlace};
 
 /// The first bytes of a mark, with the version of its format.
 const MAGIC: [u8; 8] = *b"entmark1";
-/// Bytes of a mark: the first bytes, the store's id, the number and a checksum.
-const BYTES: usize = 36;
+/// Bytes of a mark: the first bytes, the store's id, three numbers and a checksum.
+const BYTES: usize = 52;
 
 /// The content of a mark: a store and the number of one of its commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +28,15 @@ pub(crate) struct CommitMark {
     pub(crate) store: StoreId,
     /// The number of a commit that was on disk. The store has a commit of this or a greater number.
     pub(crate) commit: u64,
+    /// The place after the last frame that was on disk.
+    pub(crate) place: FramePlace,
 }
 
 impl CommitMark {
     fn encode(&self) -> Vec<u8> {
-        let mut bytes = [&MAGIC[..], &self.store, &self.commit.to_le_bytes()].concat();
+        let FramePlace { generation, sequence } = self.place;
+        let numbers = [self.commit, generation, sequence].map(u64::to_le_bytes);
+        let mut bytes = [&MAGIC[..], &self.store, numbers.as_flattened()].concat();
         bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
         bytes
     }
@@ -39,10 +44,13 @@ impl CommitMark {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (bytes, checksum) = bytes.split_last_chunk()?;
         let (magic, rest) = bytes.split_first_chunk()?;
-        let (store, commit) = rest.split_first_chunk()?;
+        let (store, numbers) = rest.split_first_chunk()?;
         let is_whole = crc32fast::hash(bytes).to_le_bytes() == *checksum && *magic == MAGIC;
-        let commit = u64::from_le_bytes(commit.try_into().ok()?);
-        is_whole.then_some(Self { store: *store, commit })
+        let numbers: [u8; 24] = numbers.try_into().ok()?;
+        let number = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+        let [commit, generation, sequence] = numbers.as_chunks().0 else { return None };
+        let place = FramePlace { generation: number(generation), sequence: number(sequence) };
+        is_whole.then_some(Self { store: *store, commit: number(commit), place })
     }
 }
 
@@ -146,7 +154,11 @@ impl MarkWriter {
 mod tests {
     use super::*;
 
-    const MARK: CommitMark = CommitMark { store: [7; 16], commit: 1234 };
+    const MARK: CommitMark = CommitMark {
+        store: [7; 16],
+        commit: 1234,
+        place: FramePlace { generation: 5, sequence: 67 },
+    };
 
     #[test]
     fn a_mark_with_a_changed_bit_says_nothing() {

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     file_format::{CATALOG, FORMAT, LAYOUTS, META, StoreId, TRASH, meta},
+    journal_replay::{ReplayTo, refuse_other_journal, replay_journal},
     mark::{CommitMark, path_of_mark},
     options::EmbeddedOptions,
     overlay::MemoryOverlay,
@@ -42,16 +43,19 @@ pub(crate) struct Opening {
     pub(crate) verify_files_up_to_bytes: Option<u64>,
     /// A mark that the store must not be older than, if it is the store's own.
     pub(crate) mark: Option<CommitMark>,
+    /// Whether the store is opened even if acknowledged writes are missing.
+    pub(crate) accepts_older: bool,
 }
 
 impl Opening {
     /// Returns how a file is opened with the options, without a mark.
     pub(crate) const fn from_options(options: &EmbeddedOptions) -> Self {
-        let EmbeddedOptions { cache_bytes, verify_files_up_to_bytes, .. } = options;
+        let EmbeddedOptions { cache_bytes, verify_files_up_to_bytes, accepts_older, .. } = options;
         Self {
             cache_bytes: *cache_bytes,
             verify_files_up_to_bytes: Some(*verify_files_up_to_bytes),
             mark: None,
+            accepts_older: *accepts_older,
         }
     }
 }
@@ -63,7 +67,10 @@ impl Opening {
 pub(crate) fn open_or_create(store_file: &StoreFile, opening: Opening) -> Result<OpenedFile> {
     match open_for_writing(store_file) {
         Ok(file) => open_existing(store_file, file, opening),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => create_store(store_file, opening),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            refuse_other_journal(store_file, opening.accepts_older)?;
+            create_store(store_file, opening)
+        }
         Err(error) => Err(store_file.opening_io_error(error)),
     }
 }
@@ -101,11 +108,34 @@ fn open_existing(store_file: &StoreFile, file: File, opening: Opening) -> Result
     // The engine makes an empty file its own before the store writes its first tables. A crash in
     // between leaves a file that is as good as empty.
     if is_unused(&opened.database).map_err(|error| store_file.engine_error(error))? {
+        refuse_other_journal(store_file, opening.accepts_older)?;
         initialize_store(store_file, &opened.database)?;
     } else {
         check_format(store_file, &opened.database)?;
+        return replay(store_file, opened, opening);
     }
     Ok(opened)
+}
+
+/// Replays the journal of an open file. If the disk has no room for its frames, they are kept in memory and in the journal.
+fn replay(store_file: &StoreFile, opened: OpenedFile, opening: Opening) -> Result<OpenedFile> {
+    let Opening { mark, accepts_older, cache_bytes, .. } = opening;
+    let replay_to = |opened: &OpenedFile, to| {
+        replay_journal(store_file, &opened.database, mark, accepts_older, to)
+    };
+    if replay_to(&opened, ReplayTo::File)? {
+        return Ok(opened);
+    }
+    // An engine whose commit has failed is of no more use.
+    drop(opened);
+    let file = open_for_writing(store_file).map_err(|error| store_file.opening_io_error(error))?;
+    let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
+    let disk = WatchedFile::with_least_commit(file, mark.map_or(0, |mark| mark.commit));
+    let opened = start_engine(store_file, disk, cache_bytes, false)?;
+    if replay_to(&opened, ReplayTo::Memory)? {
+        return Ok(opened);
+    }
+    Err(store_file.io_error(io::ErrorKind::StorageFull.into()))
 }
 
 /// Opens a file whose newest commit has a smaller number than the mark, if the mark belongs to another store. Otherwise
@@ -147,10 +177,12 @@ pub(crate) fn read_store_id(database: &Database) -> Result<Option<StoreId>, redb
     Ok(facts.get(meta::STORE)?.and_then(|bytes| bytes.value().try_into().ok()))
 }
 
-/// Gives the store in an open file a new id. The mark of the store it was copied from then no longer applies to it.
+/// Gives the store in an open file a new id. The mark and the journal of the store it was copied from then no longer apply
+/// to it.
 pub(crate) fn renew_store_id(database: &Database) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     write_store_id(&transaction)?;
+    transaction.open_table(META)?.remove(meta::JOURNAL)?;
     Ok(transaction.commit()?)
 }
 

@@ -6,6 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use entable_core::clock::{Clock, SystemClock};
 
+use crate::journal::COMMITS_BEFORE_JOURNAL;
+
 const MIB: usize = 1024 * 1024;
 
 /// Whether a write is on disk before it is acknowledged, or some time later.
@@ -13,7 +15,8 @@ const MIB: usize = 1024 * 1024;
 #[non_exhaustive]
 pub enum Durability {
     /// A write is acknowledged when it is on disk. Writes that wait together share one transaction and
-    /// one sync. Neither a crash of the process nor a power failure loses an acknowledged write.
+    /// one sync. Neither a crash of the process nor a power failure loses an acknowledged write. While the
+    /// program keeps writing, the newest writes are in a journal beside the file, which closing the store removes.
     #[default]
     Sync,
     /// A write is acknowledged when later reads see it, and is on disk at most `delay` later or after
@@ -50,6 +53,8 @@ pub struct EmbeddedOptions {
     pub(crate) accepts_older: bool,
     pub(crate) deleting_takes: Duration,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Number of durable commits before the store gets a journal, or `None` if it gets none.
+    pub(crate) commits_before_journal: Option<u32>,
     /// Time that each commit to disk waits in addition, as on a slower disk.
     #[cfg(feature = "simulation")]
     pub(crate) simulated_sync_delay: Duration,
@@ -67,6 +72,7 @@ impl Default for EmbeddedOptions {
             accepts_older: false,
             deleting_takes: Duration::ZERO,
             clock: Arc::new(SystemClock),
+            commits_before_journal: Some(COMMITS_BEFORE_JOURNAL),
             #[cfg(feature = "simulation")]
             simulated_sync_delay: Duration::ZERO,
             #[cfg(feature = "simulation")]
@@ -109,10 +115,10 @@ impl EmbeddedOptions {
 
     /// Sets whether to open a file that has gone back to an older state and lacks acknowledged writes. Without this,
     /// opening it fails with `is_rolled_back`. The mark next to the file, which reveals the loss, is reset to the
-    /// file's state.
+    /// file's state. A journal that does not belong to the file, or is damaged, gets another name.
     ///
-    /// Use it once, after you restored an older copy of the file, or if the last commit is damaged and you have no
-    /// backup.
+    /// Use it once, after you restored an older copy of the file, or if the last commit or the journal is damaged and you
+    /// have no backup.
     ///
     /// ```
     /// use entable_embedded::Embedded;
@@ -143,6 +149,15 @@ impl EmbeddedOptions {
     /// Sets the clock that Timestamps come from.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Sets after how many durable commits a store with [`Durability::Sync`] gets a journal. 16 by default; never with
+    /// `None`.
+    #[cfg(feature = "simulation")]
+    #[doc(hidden)]
+    pub fn journal_after_commits(mut self, commits: impl Into<Option<u32>>) -> Self {
+        self.commits_before_journal = commits.into();
         self
     }
 

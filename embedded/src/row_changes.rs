@@ -4,7 +4,27 @@
 use entable_core::row::Row;
 use redb::CursorError;
 
-use crate::{file_format::RowsForWrite, row_encoder::RowEncoder};
+use crate::{file_format::RowsForWrite, journal_frame::FrameWriter, row_encoder::RowEncoder};
+
+/// Takes the changes of a table down for the journal, if there is one.
+pub(crate) struct ChangeRecord<'f> {
+    pub(crate) table: u64,
+    pub(crate) frame: Option<&'f mut FrameWriter>,
+}
+
+impl ChangeRecord<'_> {
+    fn put_row(&mut self, address: &[u8], value: &[u8]) {
+        if let Some(frame) = &mut self.frame {
+            frame.put_row(self.table, address, value);
+        }
+    }
+
+    fn put_deletion(&mut self, address: &[u8]) {
+        if let Some(frame) = &mut self.frame {
+            frame.put_deletion(self.table, address);
+        }
+    }
+}
 
 /// The change of the row at one address.
 pub(crate) struct RowChange {
@@ -28,14 +48,17 @@ pub(crate) fn write_changes(
     rows: &mut RowsForWrite<'_>,
     changes: &[RowChange],
     encoder: &mut RowEncoder<'_>,
+    record: &mut ChangeRecord<'_>,
 ) -> Result<(), redb::Error> {
     let mut rest = changes;
     while let Some((_, others)) = rest.split_first() {
         let more = others.iter().take_while(|change| change.follows).count();
         let (run, after) = rest.split_at(1 + more);
-        let done = if more == 0 { 0 } else { write_adjacent_rows(rows, run, encoder)? };
+        let done = if more == 0 { 0 } else { write_adjacent_rows(rows, run, encoder, record)? };
         // A run ends early if a row that this batch has written is between its rows.
-        run.iter().skip(done).try_for_each(|change| write_one_row(rows, change, encoder))?;
+        run.iter()
+            .skip(done)
+            .try_for_each(|change| write_one_row(rows, change, encoder, record))?;
         rest = after;
     }
     Ok(())
@@ -46,18 +69,21 @@ fn write_adjacent_rows(
     rows: &mut RowsForWrite<'_>,
     run: &[RowChange],
     encoder: &mut RowEncoder<'_>,
+    record: &mut ChangeRecord<'_>,
 ) -> Result<usize, redb::Error> {
     let Some(first) = run.first() else { return Ok(0) };
     let mut cursor = rows.lower_bound_mut(std::ops::Bound::Included(&*first.key))?;
     let mut done = 0;
     for change in run {
         let Some(row) = &change.row else { break };
-        match cursor.insert_before(&*change.key, encoder.encode(&change.key, row)) {
-            Ok(()) => done += 1,
+        let value = encoder.encode(&change.key, row);
+        match cursor.insert_before(&*change.key, value) {
+            Ok(()) => record.put_row(&change.key, value),
             Err(CursorError::UnorderedKey) => break,
             Err(CursorError::Storage(error)) => return Err(error.into()),
             Err(error) => return Err(redb::Error::Corrupted(error.to_string())),
         }
+        done += 1;
     }
     cursor.close()?;
     Ok(done)
@@ -67,10 +93,18 @@ fn write_one_row(
     rows: &mut RowsForWrite<'_>,
     change: &RowChange,
     encoder: &mut RowEncoder<'_>,
+    record: &mut ChangeRecord<'_>,
 ) -> Result<(), redb::Error> {
     match &change.row {
-        Some(row) => rows.insert(&*change.key, encoder.encode(&change.key, row))?,
-        None => rows.remove(&*change.key)?,
-    };
+        Some(row) => {
+            let value = encoder.encode(&change.key, row);
+            rows.insert(&*change.key, value)?;
+            record.put_row(&change.key, value);
+        }
+        None => {
+            rows.remove(&*change.key)?;
+            record.put_deletion(&change.key);
+        }
+    }
     Ok(())
 }

@@ -27,6 +27,11 @@ fn panicked_error() -> redb::Error {
     redb::Error::Corrupted("the engine cannot read a page".to_owned())
 }
 
+/// Returns whether the disk has no room for a file.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// The path of a store's file. Builds the errors of the store, which name the path.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreFile(Arc<Path>);
@@ -62,7 +67,7 @@ impl StoreFile {
     /// Builds the error for a failed read or write of the file.
     pub(crate) fn io_error(&self, error: io::Error) -> Error {
         let (kind, what) = match error.kind() {
-            StorageFull | QuotaExceeded | FileTooLarge => {
+            _ if is_full(&error) => {
                 (ErrorKind::Backend, "no space is left on the disk; free some and try again")
             }
             PermissionDenied | ReadOnlyFilesystem => (

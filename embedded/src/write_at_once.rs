@@ -28,7 +28,7 @@ use crate::{
     open_writes::{FoundRow, MOST_READS, OpenWrites},
     snapshot::ReaderState,
     store_file::catch_panic,
-    writer_store::{CommitMode, WriterStore, prepare_commit},
+    writer_store::{CommitMode, CommitPlan, WriterStore, prepare_commit},
 };
 
 /// Number of bytes of rows after which an open transaction is committed. The next reader waits for the commit, which has
@@ -55,7 +55,7 @@ impl WriterStore {
             }
             Ok(Ok((answer, last, Some(written)))) if self.bound.covers(last) => {
                 (self.last, self.layouts) = (last, written.layouts);
-                self.note_commit(CommitMode::Unsynced, None);
+                self.note_commit(CommitPlan::UNSYNCED);
                 let table = written.last_change.table;
                 self.gate.close();
                 self.keep_or_commit(open.with_batch(table, batch, written.bytes)).then_some(answer)
@@ -74,7 +74,7 @@ impl WriterStore {
 
     pub(crate) fn begin_open_writes(&self) -> Result<OpenWrites, redb::Error> {
         let mut transaction = self.begin_transaction()?;
-        prepare_commit(&mut transaction, CommitMode::Unsynced, None)?;
+        prepare_commit(&mut transaction, CommitPlan::UNSYNCED)?;
         Ok(OpenWrites {
             transaction,
             changed: HashMap::new(),
@@ -93,7 +93,7 @@ impl WriterStore {
         now: Ticks,
     ) -> Result<(BatchAnswer, Ticks, Option<WrittenGroup>), EngineFailure> {
         let layouts = self.layouts.clone();
-        let mut group = GroupTransaction::new(&open.transaction, &self.catalog, layouts);
+        let mut group = GroupTransaction::new(&open.transaction, &self.catalog, layouts, None);
         let mut last = self.last;
         let answer = self.apply_queued(&mut group, batch, now, &mut last)?;
         Ok((answer, last, group.into_written()))

@@ -13,23 +13,26 @@ use entable_core::{
     edm::Ticks,
     error::{Error, ErrorKind, Result, ServiceCode},
 };
-use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
+use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
 use tokio::sync::watch;
 
 use crate::{
     catalog::{self, Catalog},
     dictionary::Dictionary,
-    file_format::{CATALOG, LAYOUTS, META, RowsDefinition, StoreId, TRASH, meta, rows_table_name},
+    file_format::{CATALOG, LAYOUTS, RowsDefinition, StoreId, TRASH, rows_table_name},
     group::{ApplyError, EngineFailure, GroupTransaction, LastChangedRow, WrittenGroup},
     job::{BatchAnswer, FailedReadAlarm, QueuedBatch, WriterJob},
+    journal::{Journal, JournalFacts},
+    journal_frame::FrameWriter,
     mark::{CommitMark, MarkWriter},
     open_file::{self, OpenedFile, Opening},
     open_writes::{OpenWrites, ReaderGate},
     options::{Durability, EmbeddedOptions},
     snapshot::{self, ReaderState, Snapshot},
     store_file::{StoreFile, catch_panic},
+    stored_facts::StoredFacts,
     stored_row::{StoredRow, TableSeed},
-    timestamp_bound::{TimestampBound, decode_bound, store_bound},
+    timestamp_bound::{TimestampBound, store_bound},
     watched_file::WatchedFile,
 };
 
@@ -41,12 +44,30 @@ const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 pub(crate) enum CommitMode {
     /// Nothing: readers see the transaction, and a later commit writes it to disk.
     Unsynced,
+    /// The transaction, as a frame of the journal. Tables are created and deleted in other modes, so each frame finds the tables of its time
+    /// when it is replayed.
+    Journaled,
     /// The transaction. If the process crashes, the next opening of the file searches all of it for free
     /// pages.
     Synced,
     /// Syncs the transaction and the map of free pages, so the file opens quickly after a crash. It costs one more
     /// sync.
     SyncedQuickRepair,
+}
+
+/// What a commit does beside the changes of its transaction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommitPlan {
+    pub(crate) mode: CommitMode,
+    /// The bound of Timestamps to store.
+    pub(crate) bound: Option<Ticks>,
+    /// What to store about the journal.
+    pub(crate) journal: Option<JournalFacts>,
+}
+
+impl CommitPlan {
+    pub(crate) const UNSYNCED: Self =
+        Self { mode: CommitMode::Unsynced, bound: None, journal: None };
 }
 
 /// The open file, and the state of the writer thread.
@@ -65,6 +86,7 @@ pub(crate) struct WriterStore {
     /// The id of the store in the open file, or `None` if it has none.
     id: Option<StoreId>,
     mark: MarkWriter,
+    pub(crate) journal: Journal,
     pub(crate) catalog: Arc<Catalog>,
     /// The layouts of the rows in the file, and of open writes.
     pub(crate) layouts: Arc<Dictionary>,
@@ -103,6 +125,11 @@ impl WriterStore {
         let (reader_state, receiver) = watch::channel(ReaderState::Paused);
         let mark = MarkWriter::new(file.path());
         let bound = TimestampBound::new(options.durability);
+        let commits_before = match options.durability {
+            Durability::Sync => options.commits_before_journal,
+            Durability::Relaxed { .. } => None,
+        };
+        let journal = Journal::new(file.path().to_owned(), commits_before);
         let mut store = Self {
             file,
             options,
@@ -112,6 +139,7 @@ impl WriterStore {
             disk: opened.disk.clone(),
             id: None,
             mark,
+            journal,
             catalog: Arc::default(),
             layouts: Arc::default(),
             trash: Vec::new(),
@@ -140,15 +168,11 @@ impl WriterStore {
         let OpenedFile { database, disk } = opened;
         let file = self.file.clone();
         let mut read = || -> Result<Catalog, redb::Error> {
-            self.id = open_file::read_store_id(&database)?;
+            let facts = StoredFacts::read(&database)?;
+            self.id = facts.store;
+            self.last = self.bound.take_over(facts.bound, self.last);
+            self.journal.take_over(facts.journal, disk.len()?);
             let transaction = database.begin_read()?;
-            let facts = transaction.open_table(META)?;
-            // Without the entry, no row was written so far.
-            let bound = match facts.get(meta::TICK)? {
-                Some(bytes) => decode_bound(bytes.value())?,
-                None => Ticks::default(),
-            };
-            self.last = self.bound.take_over(bound, self.last);
             self.trash.clear();
             for item in transaction.open_table(TRASH)?.iter()? {
                 self.trash.push(item?.0.value());
@@ -214,7 +238,8 @@ impl WriterStore {
         let opened = self.file.catch_panic(|| {
             let mark = self.mark.newest();
             let cache_bytes = self.options.cache_bytes;
-            let opening = Opening { cache_bytes, verify_files_up_to_bytes: None, mark };
+            let opening =
+                Opening { cache_bytes, verify_files_up_to_bytes: None, mark, accepts_older: false };
             open_file::open_without_creating(&self.file, opening)
         });
         let result = opened.and_then(|opened| self.load_opened_file(opened));
@@ -274,49 +299,70 @@ impl WriterStore {
     /// Commits waiting batches in one transaction, each batch as a whole or not at all. Returns the answer
     /// to each batch.
     pub(crate) fn commit_group(&mut self, group: &[QueuedBatch]) -> Result<Vec<BatchAnswer>> {
-        if self.database.is_none() {
-            self.reopen_file()?;
-        }
+        self.open_if_closed()?;
+        self.journal.create_if_due();
+        let frame = self.journal.begin_frame();
         let mut last = self.last;
         let applied = catch_panic(|| {
             let mut transaction = self.begin_transaction()?;
-            let (answers, written) = self.apply_group(&transaction, group, &mut last)?;
-            let mode = self.next_commit_mode(last);
-            let bound = self.bound_for_commit(mode, last);
-            prepare_commit(&mut transaction, mode, bound)?;
-            Ok((transaction, answers, written, mode, bound))
+            let (answers, written) = self.apply_group(&transaction, group, frame, &mut last)?;
+            let frame = written.as_ref().and_then(|written| written.frame.as_ref());
+            let has_room = frame.is_some_and(|frame| self.journal.reserve(frame));
+            let mode = if has_room { CommitMode::Journaled } else { self.next_commit_mode(last) };
+            let plan = self.plan_commit(mode, last);
+            prepare_commit(&mut transaction, plan)?;
+            Ok((transaction, answers, written, plan))
         });
-        let (transaction, answers, written, mode, bound) = match applied {
+        let (transaction, answers, written, plan) = match applied {
             Ok(applied) => applied,
             // Nothing was committed, so the file cannot contain the transaction.
             Err(error) => return Err(self.reopen_after_failure(error, |_| false)),
         };
         let Some(written) = written else {
             drop(transaction);
-            if mode == CommitMode::SyncedQuickRepair {
+            if plan.mode == CommitMode::SyncedQuickRepair && self.unsynced.is_some() {
                 // Earlier writes are due on disk, even if all batches of this group are refused.
                 self.sync_when_due();
             }
             return Ok(answers);
         };
         let started = Instant::now();
-        if let Err(error) = catch_panic(|| Ok(transaction.commit()?)) {
+        let committed = self.write_frame(written.frame, plan).and_then(|()| {
+            // Only now: readers never see what a crash could lose.
+            catch_panic(|| Ok(transaction.commit()?))
+        });
+        if let Err(error) = committed {
             return Err(self
                 .reopen_after_failure(error, |store| store.contains_change(&written.last_change)));
         }
         #[cfg(feature = "simulation")]
-        if mode != CommitMode::Unsynced {
+        if plan.mode != CommitMode::Unsynced {
             std::thread::sleep(self.options.simulated_sync_delay);
             if let Some(count) = &self.options.sync_count {
                 count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             }
         }
-        self.last_sync_duration = (mode != CommitMode::Unsynced).then(|| started.elapsed());
+        self.last_sync_duration = (plan.mode != CommitMode::Unsynced).then(|| started.elapsed());
         self.last = last;
         self.layouts = written.layouts;
-        self.note_commit(mode, bound);
+        self.note_commit(plan);
+        self.journal.count_commit();
         self.publish_commit();
         Ok(answers)
+    }
+
+    /// Writes the changes of a transaction to the journal, if that is the plan. They are on disk afterwards.
+    fn write_frame(
+        &mut self,
+        frame: Option<FrameWriter>,
+        plan: CommitPlan,
+    ) -> Result<(), redb::Error> {
+        match frame {
+            Some(frame) if plan.mode == CommitMode::Journaled => {
+                Ok(self.journal.append(frame, plan.bound)?)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Begins a transaction. [Open writes](Self::commit_open_writes) must be committed before: the engine has one
@@ -326,15 +372,22 @@ impl WriterStore {
         Ok(database.begin_write()?)
     }
 
-    /// Returns the bound of Timestamps that a commit in the given mode has to store. `last` is the last Timestamp of
-    /// the commit.
-    fn bound_for_commit(&self, mode: CommitMode, last: Ticks) -> Option<Ticks> {
-        match mode {
-            CommitMode::Unsynced => None,
-            CommitMode::Synced | CommitMode::SyncedQuickRepair => {
-                self.bound.for_commit(last, self.options.clock.now())
-            }
+    /// Returns what a commit in the given mode does. `last` is the last Timestamp of the commit.
+    fn plan_commit(&self, mode: CommitMode, last: Ticks) -> CommitPlan {
+        if mode == CommitMode::Unsynced {
+            return CommitPlan::UNSYNCED;
         }
+        self.plan_with_bound(mode, self.bound.for_commit(last, self.options.clock.now()))
+    }
+
+    /// Returns what a durable commit does that stores `bound`.
+    fn plan_with_bound(&self, mode: CommitMode, bound: Option<Ticks>) -> CommitPlan {
+        if mode == CommitMode::Journaled {
+            return CommitPlan { mode, bound, journal: None };
+        }
+        // With a journal, the next checkpoint is far away, and a crash before it must leave a file that opens quickly.
+        let mode = if self.journal.has_file() { CommitMode::SyncedQuickRepair } else { mode };
+        CommitPlan { mode, bound, journal: self.journal.facts_for_checkpoint(false) }
     }
 
     /// Applies the batches of a group to a transaction. Returns the answer to each, and the last change, if there is one.
@@ -347,9 +400,11 @@ impl WriterStore {
         &self,
         transaction: &WriteTransaction,
         group: &[QueuedBatch],
+        frame: Option<FrameWriter>,
         last: &mut Ticks,
     ) -> Result<(Vec<BatchAnswer>, Option<WrittenGroup>), redb::Error> {
-        let mut applied = GroupTransaction::new(transaction, &self.catalog, self.layouts.clone());
+        let layouts = self.layouts.clone();
+        let mut applied = GroupTransaction::new(transaction, &self.catalog, layouts, frame);
         let mut answers = Vec::with_capacity(group.len());
         for write in group {
             let now = rules::next_write_time(&*self.options.clock, *last);
@@ -386,27 +441,37 @@ impl WriterStore {
         }
     }
 
-    /// Notes whether all commits are on disk, after a commit in the given mode that stored `bound`. If so, marks that
-    /// they are.
-    pub(crate) fn note_commit(&mut self, mode: CommitMode, bound: Option<Ticks>) {
-        if let Some(bound) = bound {
+    /// Notes whether all commits are on disk, after a commit. If so, marks that they are.
+    pub(crate) fn note_commit(&mut self, plan: CommitPlan) {
+        if let Some(bound) = plan.bound {
             self.bound.note_stored(bound);
         }
-        match mode {
+        if let Some(facts) = plan.journal {
+            self.journal.note_checkpoint(facts);
+        }
+        match plan.mode {
             CommitMode::Unsynced => _ = self.unsynced.get_or_insert_with(Instant::now),
+            CommitMode::Journaled => {
+                self.journal.note_committed();
+                self.write_mark();
+            }
             CommitMode::Synced | CommitMode::SyncedQuickRepair => {
                 self.unsynced = None;
                 self.write_mark();
             }
         }
-        self.opens_quickly = mode == CommitMode::SyncedQuickRepair;
+        self.opens_quickly = match plan.mode {
+            // The commits since the last checkpoint are not in the engine's file.
+            CommitMode::Journaled => self.opens_quickly,
+            mode => mode == CommitMode::SyncedQuickRepair,
+        };
     }
 
-    /// Marks the newest commit that is on disk. Neither this opening of the file nor a later one goes back behind it.
+    /// Marks the newest commit and the newest frame that are on disk. Neither this opening of the file nor a later one goes back behind it.
     fn write_mark(&mut self) {
         let commit = self.disk.newest_synced_commit();
         if let Some(store) = self.id {
-            self.mark.write(CommitMark { store, commit });
+            self.mark.write(CommitMark { store, commit, place: self.journal.next_place() });
             self.disk.raise_least_commit(commit);
         }
     }
@@ -415,12 +480,13 @@ impl WriterStore {
     /// is `is_ambiguous` if the file does not open, or if `happened` returns `true`: the transaction is
     /// in the file or may be there. A file with a damaged page stays open if it still begins a
     /// transaction.
-    fn reopen_after_failure(
+    pub(crate) fn reopen_after_failure(
         &mut self,
         error: redb::Error,
         happened: impl FnOnce(&Self) -> bool,
     ) -> Error {
-        let in_file = matches!(error, redb::Error::Corrupted(_));
+        // A frame that is not committed has to be replayed.
+        let in_file = matches!(error, redb::Error::Corrupted(_)) && !self.journal.is_ahead();
         let error = self.file.engine_error(error);
         if in_file && catch_panic(|| self.begin_transaction()).is_ok() {
             return error;
@@ -466,26 +532,21 @@ impl WriterStore {
         work: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
         happened: impl FnOnce(&Self) -> bool,
     ) -> Result<T> {
-        let bound = self.bound_for_commit(mode, self.last);
-        self.run_with_bound(mode, bound, work, happened)
+        self.open_if_closed()?;
+        self.run_planned(self.plan_commit(mode, self.last), work, happened)
     }
 
-    /// Runs and commits a transaction as [`run_transaction`](Self::run_transaction) does, and stores a bound of
-    /// Timestamps with it.
-    fn run_with_bound<T>(
+    /// Runs and commits a transaction as [`run_transaction`](Self::run_transaction) does, by a plan.
+    fn run_planned<T>(
         &mut self,
-        mode: CommitMode,
-        bound: Option<Ticks>,
+        plan: CommitPlan,
         work: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
         happened: impl FnOnce(&Self) -> bool,
     ) -> Result<T> {
-        if self.database.is_none() {
-            self.reopen_file()?;
-        }
         let written = catch_panic(|| {
             let mut transaction = self.begin_transaction()?;
             let value = work(&transaction)?;
-            prepare_commit(&mut transaction, mode, bound)?;
+            prepare_commit(&mut transaction, plan)?;
             Ok((transaction, value))
         });
         let (transaction, value) = match written {
@@ -494,44 +555,50 @@ impl WriterStore {
         };
         match catch_panic(|| Ok(transaction.commit()?)) {
             Ok(()) => {
-                self.note_commit(mode, bound);
+                self.note_commit(plan);
                 Ok(value)
             }
             Err(error) => Err(self.reopen_after_failure(error, happened)),
         }
     }
 
-    /// Makes every commit that was acknowledged so far durable on disk.
+    /// Opens the file if it could not be reopened after a failure.
+    pub(crate) fn open_if_closed(&mut self) -> Result<()> {
+        if self.database.is_none() { self.reopen_file() } else { Ok(()) }
+    }
+
+    /// Makes every commit that was acknowledged so far durable in the engine's file.
     pub(crate) fn sync_acknowledged_commits(&mut self) -> Result<()> {
+        self.open_if_closed()?;
         let mode = CommitMode::SyncedQuickRepair;
-        let bound = match self.options.durability {
+        let plan = match self.options.durability {
             // Every write so far is on disk, and the next one can store a bound without a further sync.
-            Durability::Sync => self.bound.for_rest(self.last),
-            Durability::Relaxed { .. } => self.bound_for_commit(mode, self.last),
+            Durability::Sync => self.plan_with_bound(mode, self.bound.for_rest(self.last)),
+            Durability::Relaxed { .. } => self.plan_commit(mode, self.last),
         };
-        self.sync_with_bound(bound)
+        self.sync(plan)
     }
 
-    /// Makes every commit durable before the file is closed, and stores the last Timestamp. Does nothing if both are
-    /// on disk already.
+    /// Makes every commit durable in the engine's file before that is closed, stores the last Timestamp, and removes the
+    /// journal. Does nothing if nothing of it is left to do.
     fn sync_for_rest(&mut self) -> Result<()> {
-        let bound = self.bound.for_rest(self.last);
-        match (self.unsynced, bound) {
-            (None, None) => Ok(()),
-            (Some(_), _) => self.sync_with_bound(bound),
-            (None, Some(_)) => {
-                // A failure loses no write: the bound on disk is only later than it has to be.
-                if self.database.is_some() {
-                    drop(self.sync_with_bound(bound));
-                }
-                Ok(())
-            }
+        let mode = CommitMode::SyncedQuickRepair;
+        let (bound, journal) =
+            (self.bound.for_rest(self.last), self.journal.facts_for_checkpoint(true));
+        if self.unsynced.is_some() {
+            self.open_if_closed()?;
+            return self.sync(CommitPlan { mode, bound, journal });
         }
+        // A failure loses no write: the bound on disk is only later than it has to be, and the frames stay.
+        if self.database.is_some() && (bound.is_some() || journal.is_some()) {
+            drop(self.sync(CommitPlan { mode, bound, journal }));
+        }
+        Ok(())
     }
 
-    fn sync_with_bound(&mut self, bound: Option<Ticks>) -> Result<()> {
+    fn sync(&mut self, plan: CommitPlan) -> Result<()> {
         // The transaction changes no row: after a failure, the file does not show whether it was committed.
-        self.run_with_bound(CommitMode::SyncedQuickRepair, bound, |_| Ok(()), |_| true)
+        self.run_planned(plan, |_| Ok(()), |_| true)
     }
 
     /// Syncs, and after a failure lets maintenance rest for [`REST_AFTER_FAILURE`].
@@ -598,18 +665,21 @@ impl WriterStore {
     }
 }
 
-/// Prepares a transaction for a commit in the given mode, which stores `bound`.
+/// Prepares a transaction for a commit by a plan.
 pub(crate) fn prepare_commit(
     transaction: &mut WriteTransaction,
-    mode: CommitMode,
-    bound: Option<Ticks>,
+    plan: CommitPlan,
 ) -> Result<(), redb::Error> {
-    if let Some(bound) = bound {
+    // Also beside a frame that has the bound: the next checkpoint makes the frame invalid.
+    if let Some(bound) = plan.bound {
         store_bound(transaction, bound)?;
     }
-    if mode == CommitMode::Unsynced {
+    if let Some(facts) = plan.journal {
+        facts.store(transaction)?;
+    }
+    if let CommitMode::Unsynced | CommitMode::Journaled = plan.mode {
         transaction.set_durability(redb::Durability::None)?;
     }
-    transaction.set_quick_repair(mode == CommitMode::SyncedQuickRepair);
+    transaction.set_quick_repair(plan.mode == CommitMode::SyncedQuickRepair);
     Ok(())
 }

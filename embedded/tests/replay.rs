@@ -1,5 +1,5 @@
-//! Runs the body of the fuzz target of rows and layouts without a fuzzer: on a small corpus, on changes of it, and on
-//! random inputs.
+//! Runs the bodies of the fuzz targets of rows, layouts and journals without a fuzzer: on a small corpus, on changes of it,
+//! and on random inputs.
 //!
 //! `ENTABLE_LONG=1` tries a hundred times as many.
 #![allow(
@@ -12,6 +12,8 @@
 
 #[path = "../../fuzz/bodies/row_layout.rs"]
 mod bodies;
+#[path = "../../fuzz/bodies/journal.rs"]
+mod journal_bodies;
 #[path = "../../fuzz/replay.rs"]
 mod replay;
 
@@ -20,4 +22,9 @@ use replay::replay;
 #[test]
 fn row_layout() {
     replay("row_layout", 20_000, bodies::row_layout);
+}
+
+#[test]
+fn journal() {
+    replay("journal", 20_000, journal_bodies::journal);
 }

@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashSet,
-    fs,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -18,7 +17,7 @@ use entable::{
 };
 use proptest::{collection::vec, prelude::*};
 
-use crate::{create, insert, read, row, scratch};
+use crate::{copy_as_crashed, create, insert, read, row, scratch};
 
 /// No commit is due for the disk in a test.
 const RELAXED: Durability = Durability::Relaxed { delay: Duration::from_secs(3600) };
@@ -50,13 +49,15 @@ impl Clock for SetClock {
 }
 
 fn open(path: &Path, durability: Durability, clock: &Arc<SetClock>) -> Embedded {
-    EmbeddedOptions::new().durability(durability).clock(clock.clone()).open(path).unwrap()
+    // The first commit of an opening puts a journal into use, and the others are in it.
+    let options = EmbeddedOptions::new().durability(durability).journal_after_commits(0);
+    options.clock(clock.clone()).open(path).unwrap()
 }
 
 /// Copies the file of an open store, and returns the path of the copy.
 fn crashed(path: &Path, number: usize) -> PathBuf {
     let copy = path.with_file_name(format!("crashed{number}.db"));
-    fs::copy(path, &copy).unwrap();
+    copy_as_crashed(path, &copy);
     copy
 }
 

@@ -14,6 +14,7 @@ mod disk;
 mod durability;
 mod etags;
 mod files;
+mod journal;
 mod layouts;
 mod marks;
 mod processes;
@@ -22,7 +23,10 @@ mod space;
 mod tasks;
 mod verify_copy;
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use entable::{
     Batch, Filter, Operation, Row, ValueRef,
@@ -35,6 +39,16 @@ fn scratch() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     (directory, path)
+}
+
+/// Copies the file of an open store, and its journal, as a crash leaves them.
+fn copy_as_crashed(path: &Path, copy: &Path) {
+    fs::copy(path, copy).unwrap();
+    let journal_of = |path: &Path| PathBuf::from(format!("{}.journal", path.display()));
+    drop(fs::remove_file(journal_of(copy)));
+    if journal_of(path).exists() {
+        fs::copy(journal_of(path), journal_of(copy)).unwrap();
+    }
 }
 
 fn row(partition_key: &str, row_key: &str, number: i64) -> Row {

@@ -31,8 +31,11 @@ const BORDERS: [Border; 2] = [
 const OUTSIDE: [&str; 3] = ["conformance/src", "server/src", "tests/third_party_store"];
 
 /// The hidden members of the store in a file. Its feature `simulation` adds them, for tests and measurements.
-const HIDDEN_IN_EMBEDDED: [&str; 2] =
-    ["EmbeddedOptions::count_syncs_into", "EmbeddedOptions::simulated_sync_delay"];
+const HIDDEN_IN_EMBEDDED: [&str; 3] = [
+    "EmbeddedOptions::count_syncs_into",
+    "EmbeddedOptions::journal_after_commits",
+    "EmbeddedOptions::simulated_sync_delay",
+];
 
 fn is_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {

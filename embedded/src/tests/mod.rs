@@ -1,7 +1,9 @@
 //! Tests of commits and maintenance: they call the code of the writer thread on the test's own thread.
 
+mod journal;
 mod layouts;
 mod open_writes;
+mod power_failure;
 mod rows;
 mod rows_in_memory;
 
@@ -39,8 +41,12 @@ use crate::{
 
 const DELAY: Duration = Duration::from_millis(20);
 
-const OPENING: Opening =
-    Opening { cache_bytes: 1024 * 1024, verify_files_up_to_bytes: None, mark: None };
+const OPENING: Opening = Opening {
+    cache_bytes: 1024 * 1024,
+    verify_files_up_to_bytes: None,
+    mark: None,
+    accepts_older: false,
+};
 
 fn store(path: &Path) -> WriterStore {
     let file = StoreFile::new(path);
@@ -154,7 +160,7 @@ fn a_flush_opens_a_file_again_that_did_not_open_at_once() {
 /// A disk that fails for ever after a number of accesses.
 #[derive(Debug)]
 struct FailingDisk {
-    file: FileBackend,
+    file: Box<dyn StorageBackend>,
     accesses_left: Arc<AtomicI64>,
 }
 
@@ -212,7 +218,7 @@ fn open_on_failing_disk(path: &Path) -> (OpenedFile, Arc<AtomicI64>) {
     store(path).sync_and_close_file().unwrap();
     let accesses_left = Arc::new(AtomicI64::new(i64::MAX));
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-    let file = FileBackend::new(file).unwrap();
+    let file = Box::new(FileBackend::new(file).unwrap());
     let disk = FailingDisk { file, accesses_left: accesses_left.clone() };
     let mut engine = redb::Builder::new();
     // Without a cache, a snapshot reads from the disk.
@@ -232,17 +238,56 @@ fn store_on_failing_disk(path: &Path, durability: Durability) -> (WriterStore, A
     (store, accesses_left)
 }
 
-/// Does `work` on a disk that fails after no access, after one, and so on until `work` needs no more. The
+/// Returns a durable store with the tables Staff and Old and a frame in its journal. Both files are on a failing disk, whose
+/// accesses that are left it returns too.
+fn journaled_store_on_failing_disk(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
+    let (opened, accesses_left) = open_on_failing_disk(path);
+    let options = EmbeddedOptions {
+        cache_bytes: 0,
+        commits_before_journal: Some(0),
+        ..EmbeddedOptions::new()
+    };
+    let opened = WriterStore::new(StoreFile::new(path), opened, options, Weak::new());
+    let (mut store, _reader_state) = opened.unwrap();
+    store.create_table("Old").unwrap();
+    for row_key in ["a", "b"] {
+        let row = Row::build("p", row_key).finish().unwrap();
+        assert!(store.commit_group(&[insert_row(row)]).unwrap().remove(0).is_ok());
+    }
+    assert!(store.journal.has_frames());
+    let accesses = accesses_left.clone();
+    store.journal.wrap_file(|file| Box::new(FailingDisk { file, accesses_left: accesses }));
+    (store, accesses_left)
+}
+
+/// Does `work` with stores whose disk fails after no access, after one, and so on until `work` needs no more. The
 /// answer has to agree with the file, and readers have to continue without another write.
 fn fail_at_each_access(
-    durability: Durability,
+    make: impl Fn(&Path) -> (WriterStore, Arc<AtomicI64>),
     work: impl Fn(&mut WriterStore) -> Result<()>,
     is_done: impl Fn(&Snapshot) -> bool,
 ) {
-    for accesses in 0.. {
+    fail_at_accesses(1, make, work, is_done);
+}
+
+/// Does the same at some accesses. With `ENTABLE_LONG=1`, at all.
+fn fail_at_some_accesses(
+    work: impl Fn(&mut WriterStore) -> Result<()>,
+    is_done: impl Fn(&Snapshot) -> bool,
+) {
+    let step = if std::env::var_os("ENTABLE_LONG").is_some() { 1 } else { 5 };
+    fail_at_accesses(step, journaled_store_on_failing_disk, work, is_done);
+}
+
+fn fail_at_accesses(
+    step: usize,
+    make: impl Fn(&Path) -> (WriterStore, Arc<AtomicI64>),
+    work: impl Fn(&mut WriterStore) -> Result<()>,
+    is_done: impl Fn(&Snapshot) -> bool,
+) {
+    for accesses in (0..).step_by(step) {
         let directory = tempfile::tempdir().unwrap();
-        let (mut store, left) =
-            store_on_failing_disk(&directory.path().join("store.db"), durability);
+        let (mut store, left) = make(&directory.path().join("store.db"));
         left.store(accesses, SeqCst);
         let answer = work(&mut store);
         let has_failed = left.load(SeqCst) < 0;
@@ -267,11 +312,42 @@ fn fail_at_each_access(
 
 #[test]
 fn the_answer_to_a_write_on_a_failing_disk_agrees_with_the_file() {
-    fail_at_each_access(
-        Durability::Sync,
-        |store| store.commit_group(&[insert()])?.remove(0).map(drop).map_err(|(_, error)| error),
-        |snapshot| snapshot.read_row(ROW).unwrap().is_some(),
-    );
+    for make in [durable_store, journaled_store_on_failing_disk] {
+        fail_at_each_access(make, write, has_row);
+    }
+}
+
+#[test]
+fn the_answer_to_a_write_before_a_checkpoint_on_a_failing_disk_agrees_with_the_file() {
+    let write_and_sync = |store: &mut WriterStore| {
+        write(store)?;
+        // Its failure loses no write, as the row is in the journal.
+        drop(store.sync_acknowledged_commits());
+        Ok(())
+    };
+    fail_at_some_accesses(write_and_sync, has_row);
+}
+
+#[test]
+fn the_answer_to_a_write_before_a_close_on_a_failing_disk_agrees_with_the_file() {
+    let write_and_close = |store: &mut WriterStore| {
+        write(store)?;
+        drop(store.sync_and_close_file());
+        store.reopen_file()
+    };
+    fail_at_some_accesses(write_and_close, has_row);
+}
+
+fn durable_store(path: &Path) -> (WriterStore, Arc<AtomicI64>) {
+    store_on_failing_disk(path, Durability::Sync)
+}
+
+fn write(store: &mut WriterStore) -> Result<()> {
+    store.commit_group(&[insert()])?.remove(0).map(drop).map_err(|(_, error)| error)
+}
+
+fn has_row(snapshot: &Snapshot) -> bool {
+    snapshot.read_row(ROW).unwrap().is_some()
 }
 
 #[test]
@@ -286,29 +362,23 @@ fn the_answer_to_a_write_at_once_on_a_failing_disk_agrees_with_the_file() {
         store.commit_open_writes();
         store.flush_commits()
     };
-    fail_at_each_access(
-        Durability::Relaxed { delay: Duration::from_secs(3600) },
-        insert_and_flush,
-        |snapshot| snapshot.read_row(ROW).unwrap().is_some(),
-    );
+    let delay = Duration::from_secs(3600);
+    let relaxed = |path: &Path| store_on_failing_disk(path, Durability::Relaxed { delay });
+    fail_at_each_access(relaxed, insert_and_flush, has_row);
 }
 
 #[test]
 fn the_answer_to_a_new_table_on_a_failing_disk_agrees_with_the_file() {
-    fail_at_each_access(
-        Durability::Sync,
-        |store| store.create_table("New"),
-        |snapshot| snapshot.catalog().get("New").is_ok(),
-    );
+    let is_done = |snapshot: &Snapshot| snapshot.catalog().get("New").is_ok();
+    fail_at_each_access(durable_store, |store| store.create_table("New"), is_done);
+    fail_at_some_accesses(|store| store.create_table("New"), is_done);
 }
 
 #[test]
 fn the_answer_to_a_deleted_table_on_a_failing_disk_agrees_with_the_file() {
-    fail_at_each_access(
-        Durability::Sync,
-        |store| store.delete_table("Old"),
-        |snapshot| snapshot.catalog().get("Old").is_err(),
-    );
+    let is_done = |snapshot: &Snapshot| snapshot.catalog().get("Old").is_err();
+    fail_at_each_access(durable_store, |store| store.delete_table("Old"), is_done);
+    fail_at_some_accesses(|store| store.delete_table("Old"), is_done);
 }
 
 /// Batches that are committed at once and batches of the writer thread share the layouts of the file.
@@ -456,7 +526,7 @@ async fn a_store_ends_while_a_snapshot_whose_reads_failed_is_left() {
 fn begin_file(path: &Path, accesses: i64) -> bool {
     fs::write(path, "").unwrap();
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-    let file = FileBackend::new(file).unwrap();
+    let file = Box::new(FileBackend::new(file).unwrap());
     let disk = FailingDisk { file, accesses_left: Arc::new(AtomicI64::new(accesses)) };
     redb::Builder::new().create_with_backend(disk).is_err()
 }

@@ -1,0 +1,32 @@
+//! What a store's file says about itself, apart from its tables.
+
+use entable_core::edm::Ticks;
+use redb::{Database, ReadableDatabase};
+
+use crate::{
+    file_format::{META, StoreId, meta},
+    journal::JournalFacts,
+    timestamp_bound::decode_bound,
+};
+
+/// Facts about a store. Its file has the tables of a store.
+pub(crate) struct StoredFacts {
+    /// `None` if the store has no id.
+    pub(crate) store: Option<StoreId>,
+    /// `MIN` if no row was written so far.
+    pub(crate) bound: Ticks,
+    /// `None` if the store never had a journal.
+    pub(crate) journal: Option<JournalFacts>,
+}
+
+impl StoredFacts {
+    pub(crate) fn read(database: &Database) -> Result<Self, redb::Error> {
+        let facts = database.begin_read()?.open_table(META)?;
+        let store = facts.get(meta::STORE)?.and_then(|bytes| bytes.value().try_into().ok());
+        let bound = match facts.get(meta::TICK)? {
+            Some(bytes) => decode_bound(bytes.value())?,
+            None => Ticks::MIN,
+        };
+        Ok(Self { store, bound, journal: JournalFacts::read(&facts)? })
+    }
+}
