@@ -22,7 +22,7 @@ pub(crate) const HEAD_BYTES: usize = 4096;
 pub(crate) const FIRST_BYTES: u64 = 256 * 1024;
 /// The largest number of bytes of frames. After a crash, opening the store replays as many. The engine's file keeps about as
 /// many bytes of replaced rows until the next checkpoint.
-pub(crate) const MOST_BYTES: u64 = 8 * 1024 * 1024;
+pub(crate) const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Returns the path of the journal of the store at `store`.
 pub(crate) fn path_of_journal(store: &Path) -> PathBuf {

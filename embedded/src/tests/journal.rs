@@ -165,9 +165,9 @@ fn a_full_journal_begins_anew_with_a_checkpoint() {
         generations.push(store.journal.next_place().generation);
     }
     let bytes = fs::metadata(path_of_journal(&path)).unwrap().len();
-    assert!(bytes <= 8 * 1024 * 1024 + 4096, "{bytes}");
+    assert!(bytes <= 4 * 1024 * 1024 + 4096, "{bytes}");
     let checkpoints = generations.last().unwrap() - generations.first().unwrap();
-    assert!((6..12).contains(&checkpoints), "{checkpoints} checkpoints of 60 MB");
+    assert!((13..21).contains(&checkpoints), "{checkpoints} checkpoints of 60 MB");
     let copy = directory.path().join("copy.db");
     copy_as_killed(&path, &copy, true);
     assert_eq!(rows(&open(&copy).unwrap()).len(), 2_002);
