@@ -125,10 +125,12 @@ pub(crate) fn replay_journal(
 pub(crate) fn refuse_other_journal(store_file: &StoreFile, accepts_older: bool) -> Result<()> {
     let found = read(store_file)?;
     if let FoundJournal::Journal { id, frames } = &found {
-        match has_frame(id, frames) {
-            false => remove_journal(store_file.path(), id),
-            true if accepts_older => set_aside(store_file)?,
-            true => return Err(journal_error(store_file, HAS_OTHER_WRITES)),
+        if !has_frame(id, frames) {
+            remove_journal(store_file.path(), id);
+        } else if accepts_older {
+            set_aside(store_file)?;
+        } else {
+            return Err(journal_error(store_file, HAS_OTHER_WRITES));
         }
     }
     remove_empty_journal(store_file.path());
