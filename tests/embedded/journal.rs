@@ -6,9 +6,12 @@ use std::{
     time::Duration,
 };
 
-use entable::backend::{Backend, Durability, Embedded, EmbeddedOptions};
+use entable::{
+    Batch, Condition, Operation, Row, ValueRef,
+    backend::{Backend, Durability, Embedded, EmbeddedOptions},
+};
 
-use crate::{copy_as_crashed, count, create, insert, row, scratch};
+use crate::{copy_as_crashed, count, create, insert, read, row, scratch};
 
 fn journal_of(path: &Path) -> PathBuf {
     path.with_extension("db.journal")
@@ -65,6 +68,26 @@ async fn a_relaxed_store_takes_over_the_journal_of_a_crash_and_makes_none() {
     insert(&opened, "Staff", row("p", "s", 1)).await.unwrap();
     opened.flush().await.unwrap();
     assert!(!journal_of(&copy).exists());
+    drop(store);
+}
+
+#[tokio::test]
+async fn a_crash_leaves_new_layouts_and_deletions() {
+    let (_directory, path) = scratch();
+    let store = store_with_rows(&path, 3).await;
+    let mut other = Row::build("p", "other");
+    other.put("EntityType", ValueRef::String("Other"));
+    other.put("Name", ValueRef::String("of another type"));
+    insert(&store, "Staff", other.finish().unwrap()).await.unwrap();
+    let delete = Operation::delete("p", "r1", Condition::Any).unwrap();
+    store.apply(&Batch::single("Staff", delete).unwrap()).await.unwrap();
+    let copy = path.with_file_name("crashed.db");
+    copy_as_crashed(&path, &copy);
+    let opened = Embedded::open(&copy).unwrap();
+    assert_eq!(count(&opened, "Staff").await, 3);
+    let other = read(&opened, "Staff", "other").await.unwrap().unwrap();
+    assert_eq!(other.get("Name").unwrap(), Some(ValueRef::String("of another type")));
+    assert!(read(&opened, "Staff", "r1").await.unwrap().is_none());
     drop(store);
 }
 
