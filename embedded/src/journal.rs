@@ -24,7 +24,8 @@ use crate::{
     journal_frame::{FramePlace, FrameWriter},
 };
 
-/// The number of durable commits after which a store gets a journal: a program that writes little makes no second file.
+/// The number of durable commits of rows after which a store gets a journal: a program that writes little makes no second
+/// file.
 pub(crate) const COMMITS_BEFORE_JOURNAL: u32 = 16;
 /// The size from which a file gets a journal with its first commit. After a crash during commits without a journal, opening the
 /// store reads the whole file.
@@ -111,7 +112,7 @@ enum State {
     Closed {
         commits: u32,
     },
-    /// There is a file, which the next checkpoint puts into use.
+    /// There is a file, which the next checkpoint puts into use, unless it is the last one.
     Created {
         id: JournalId,
         frames: Frames,
@@ -193,7 +194,7 @@ impl Journal {
         };
     }
 
-    /// Returns the place that the next frame gets. The frames before it are on disk.
+    /// Returns the place after the last frame of this opening. The frames before it are on disk.
     pub(crate) fn next_place(&self) -> FramePlace {
         let generation = self.facts.map_or(0, |facts| facts.generation);
         let sequence = match &self.state {
@@ -203,9 +204,14 @@ impl Journal {
         FramePlace { generation, sequence }
     }
 
-    /// Returns whether there are frames, so that a crash would leave something to replay.
+    /// Returns whether there are frames that the next checkpoint puts into the file.
     pub(crate) fn has_frames(&self) -> bool {
-        matches!(self.state, State::Replayed) || self.next_place().sequence > 0
+        self.next_place().sequence > 0
+    }
+
+    /// Returns whether the file lacks rows that only the journal has.
+    pub(crate) fn is_needed(&self) -> bool {
+        matches!(self.state, State::Replayed) || self.has_frames()
     }
 
     /// Returns whether a frame was written whose transaction is not committed.
@@ -242,7 +248,7 @@ impl Journal {
     /// Makes room for a frame. Returns `false` if the transaction has to be a checkpoint.
     pub(crate) fn reserve(&mut self, frame: &FrameWriter) -> bool {
         let State::Open(frames) = &mut self.state else { return false };
-        // A disk that is full may have room for the checkpoint, after which the frames begin anew.
+        // A disk that is full may have room for the checkpoint, after which there is room for frames again.
         frames.rows.saturating_add(frame.rows()) <= MOST_ROWS
             && frames.reserve(saturating_u64(frame.frame_bytes())).unwrap_or(false)
     }
@@ -307,7 +313,7 @@ impl Journal {
         Some(facts.after_checkpoint(!is_last))
     }
 
-    /// Notes that a checkpoint has stored these facts. All frames are in the file, so they begin anew.
+    /// Notes that a checkpoint has stored these facts. All frames are in the file, so the next one is the first again.
     pub(crate) fn note_checkpoint(&mut self, facts: JournalFacts) {
         self.facts = Some(facts);
         let state = std::mem::replace(&mut self.state, State::Failed);
@@ -320,7 +326,8 @@ impl Journal {
                 // First, because not every system removes open files.
                 drop(used);
                 remove_journal(&self.store, &facts.id);
-                State::Closed { commits: 0 }
+                // What had a journal may have one again at once.
+                State::Closed { commits: u32::MAX }
             }
             other => other,
         };

@@ -155,7 +155,8 @@ pub(crate) fn set_journal_aside(store: &Path) -> io::Result<()> {
     let aside = NewFileName::with_random_name(&path, "aside");
     match fs::rename(&path, aside.temporary()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        // Otherwise a power failure could give it its name again.
+        _ => aside.sync_directory(),
     }
 }
 

@@ -7,7 +7,8 @@ use entable_core::edm::Ticks;
 
 use crate::file_format::JournalId;
 
-/// Frames begin at multiples of this number of bytes. A torn write cannot damage the frame before.
+/// Frames begin at multiples of this number of bytes. So a torn write cannot damage the frame before, provided that the disk
+/// leaves alone what it does not change.
 pub(crate) const BLOCK_BYTES: usize = 512;
 
 /// The first bytes of every frame.

@@ -56,13 +56,15 @@ const IS_LATER: &str = "it has writes of a later state of the store: an older fi
 const IS_DAMAGED: &str = "it is damaged, and acknowledged writes with it; restore a backup";
 const LACKS_FRAMES: &str = "acknowledged writes are missing from its end, which is damaged or older than the mark; restore a backup";
 
-/// Where the frames of a journal are afterwards.
+/// What becomes of the frames of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReplayTo {
-    /// In the store's file. The journal is removed.
-    File,
-    /// In the engine's memory, and in the journal as before. The file does not change.
-    Memory,
+pub(crate) enum Replay {
+    /// They are put into the store's file, and the journal is removed.
+    ToFile,
+    /// They are in the engine's memory, and in the journal as before. The file does not change.
+    ToMemory,
+    /// They are left out, because they do not fit the file, and the journal gets another name.
+    Omit,
 }
 
 /// Replays all frames of the store's journal, so that everything that was acknowledged can be read. With `accepts_older`,
@@ -73,22 +75,27 @@ pub(crate) enum ReplayTo {
 /// # Errors
 ///
 /// `is_rolled_back`, and no row and no frame is changed, if acknowledged writes are missing: there is no journal although
-/// the file needs one, or it lacks frames, or belongs to another state of the store.
+/// the file needs one, or it lacks frames, or belongs to another state of the store. `is_corrupt` if a page that a frame
+/// changes is damaged.
 pub(crate) fn replay_journal(
     store_file: &StoreFile,
     database: &Database,
     mark: Option<CommitMark>,
     accepts_older: bool,
-    to: ReplayTo,
+    replay: Replay,
 ) -> Result<bool> {
     let stored = StoredFacts::read(database).map_err(|error| store_file.engine_error(error))?;
     let found = read(store_file)?;
-    let (duty, is_whole) = match find_duty(&stored, &found, mark) {
+    let (mut duty, mut is_whole) = match find_duty(&stored, &found, mark) {
         Ok(duty) => (duty, true),
         Err(gap) if accepts_older => (gap.duty_without_them, false),
         Err(gap) => return Err(journal_error(store_file, gap.why)),
     };
-    if to == ReplayTo::Memory && !is_whole {
+    if replay == Replay::Omit {
+        duty.frames.clear();
+        is_whole = false;
+    }
+    if replay == Replay::ToMemory && !is_whole {
         // The journal keeps its name for as long as the file needs it.
         return Ok(false);
     }
@@ -98,16 +105,17 @@ pub(crate) fn replay_journal(
             // The journal that is set aside must not pass for one whose frames are in the file.
             facts.id = Uuid::new_v4().into_bytes();
         }
-        let facts = (to == ReplayTo::File).then_some(facts);
+        let facts = (replay != Replay::ToMemory).then_some(facts);
         match replay_frames(database, &duty.frames, stored.bound, facts) {
             Ok(()) => {}
             Err(redb::Error::Io(error)) if is_full(&error) => return Ok(false),
             Err(error) => return Err(store_file.engine_error(error)),
         }
     }
+    let is_replayed = duty.open.is_none() || replay == Replay::ToFile;
     if !is_whole {
         set_aside(store_file)?;
-    } else if to == ReplayTo::File
+    } else if is_replayed
         && duty.has_file
         && let FoundJournal::Journal { id, .. } = &found
     {
@@ -117,20 +125,27 @@ pub(crate) fn replay_journal(
     Ok(true)
 }
 
-/// Fails if a new store would get a journal that has writes of another one.
+/// Fails if a new store would get a journal that has writes of another one, unless `accepts_older`. Changes nothing.
 ///
 /// # Errors
 ///
 /// `is_rolled_back`.
 pub(crate) fn refuse_other_journal(store_file: &StoreFile, accepts_older: bool) -> Result<()> {
-    let found = read(store_file)?;
-    if let FoundJournal::Journal { id, frames } = &found {
-        if !has_frame(id, frames) {
-            remove_journal(store_file.path(), id);
-        } else if accepts_older {
+    match read(store_file)? {
+        FoundJournal::Journal { id, frames } if !accepts_older && has_frame(&id, &frames) => {
+            Err(journal_error(store_file, HAS_OTHER_WRITES))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Frees the name of the journal of a new store, which this process has locked.
+pub(crate) fn free_name_of_journal(store_file: &StoreFile) -> Result<()> {
+    if let FoundJournal::Journal { id, frames } = read(store_file)? {
+        if has_frame(&id, &frames) {
             set_aside(store_file)?;
         } else {
-            return Err(journal_error(store_file, HAS_OTHER_WRITES));
+            remove_journal(store_file.path(), &id);
         }
     }
     remove_empty_journal(store_file.path());

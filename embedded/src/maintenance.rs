@@ -53,6 +53,11 @@ impl WriterStore {
     /// Does the most urgent step of maintenance: reopens the file, syncs commits that are due, or
     /// reclaims space. If the step fails, the next step is delayed.
     pub(crate) fn run_maintenance_step(&mut self) {
+        // The rest after a failure is over. A disk that is full is tried again by the next write, or on closing.
+        self.no_maintenance_before = None;
+        if self.time_to_maintenance().is_none() {
+            return;
+        }
         let late = |since: Instant| {
             self.longest_sync_delay().is_some_and(|delay| since.elapsed() >= delay)
         };
@@ -145,7 +150,8 @@ impl WriterStore {
 
     /// Checks every page of the file against its checksum.
     pub(crate) fn verify_file_pages(&mut self) -> Result<()> {
-        if self.journal.has_frames() {
+        // Work that fails opens the file again, which takes longer with frames.
+        if self.journal.is_needed() {
             self.sync_acknowledged_commits()?;
         }
         let file = self.file.clone();
@@ -156,7 +162,7 @@ impl WriterStore {
     // On this thread, because between two commits the file has all pages of the last one.
     pub(crate) fn begin_copy(&mut self, target: File) -> Result<BegunCopy> {
         self.open_if_closed()?;
-        if self.unsynced.is_some() || self.journal.has_frames() {
+        if self.unsynced.is_some() || self.journal.is_needed() {
             self.sync_acknowledged_commits()?;
         }
         let source = self.disk.clone();

@@ -21,7 +21,7 @@ const MAGIC: [u8; 8] = *b"entmark1";
 /// Bytes of a mark: the first bytes, the store's id, three numbers and a checksum.
 const BYTES: usize = 52;
 
-/// The content of a mark: a store and the number of one of its commits.
+/// The content of a mark: a store, the number of one of its commits, and the place after one of its frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommitMark {
     /// The store that the mark belongs to.

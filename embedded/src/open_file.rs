@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     file_format::{CATALOG, FORMAT, LAYOUTS, META, StoreId, TRASH, meta},
-    journal_replay::{ReplayTo, refuse_other_journal, replay_journal},
+    journal_replay::{Replay, free_name_of_journal, refuse_other_journal, replay_journal},
     mark::{CommitMark, path_of_mark},
     options::EmbeddedOptions,
     overlay::MemoryOverlay,
@@ -109,6 +109,7 @@ fn open_existing(store_file: &StoreFile, file: File, opening: Opening) -> Result
     // between leaves a file that is as good as empty.
     if is_unused(&opened.database).map_err(|error| store_file.engine_error(error))? {
         refuse_other_journal(store_file, opening.accepts_older)?;
+        free_name_of_journal(store_file)?;
         initialize_store(store_file, &opened.database)?;
     } else {
         check_format(store_file, &opened.database)?;
@@ -118,21 +119,28 @@ fn open_existing(store_file: &StoreFile, file: File, opening: Opening) -> Result
 }
 
 /// Replays the journal of an open file. If the disk has no room for its frames, they are kept in memory and in the journal.
+/// If they do not fit the file, it is opened without them if that is accepted.
 fn replay(store_file: &StoreFile, opened: OpenedFile, opening: Opening) -> Result<OpenedFile> {
-    let Opening { mark, accepts_older, cache_bytes, .. } = opening;
-    let replay_to = |opened: &OpenedFile, to| {
-        replay_journal(store_file, &opened.database, mark, accepts_older, to)
+    let replay_journal = |opened: &OpenedFile, replay| {
+        let (mark, accepts_older) = (opening.mark, opening.accepts_older);
+        store_file.catch_panic(|| {
+            replay_journal(store_file, &opened.database, mark, accepts_older, replay)
+        })
     };
-    if replay_to(&opened, ReplayTo::File)? {
-        return Ok(opened);
-    }
-    // An engine whose commit has failed is of no more use.
+    let other = match replay_journal(&opened, Replay::ToFile) {
+        Ok(true) => return Ok(opened),
+        Ok(false) => Replay::ToMemory,
+        Err(error) if error.is_corrupt() && opening.accepts_older => Replay::Omit,
+        Err(error) => return Err(error),
+    };
+    // An engine that has failed is of no more use.
     drop(opened);
     let file = open_for_writing(store_file).map_err(|error| store_file.opening_io_error(error))?;
     let file = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
-    let disk = WatchedFile::with_least_commit(file, mark.map_or(0, |mark| mark.commit));
-    let opened = start_engine(store_file, disk, cache_bytes, false)?;
-    if replay_to(&opened, ReplayTo::Memory)? {
+    let least_commit = opening.mark.map_or(0, |mark| mark.commit);
+    let disk = WatchedFile::with_least_commit(file, least_commit);
+    let opened = start_engine(store_file, disk, opening.cache_bytes, false)?;
+    if replay_journal(&opened, other)? {
         return Ok(opened);
     }
     Err(store_file.io_error(io::ErrorKind::StorageFull.into()))
@@ -237,7 +245,10 @@ fn start_engine(
 /// complete: a crash leaves either no store or one that opens.
 fn create_store(store_file: &StoreFile, opening: Opening) -> Result<OpenedFile> {
     match create_named(store_file, opening.cache_bytes, |_| Ok(()))? {
-        Some(opened) => Ok(opened),
+        Some(opened) => {
+            free_name_of_journal(store_file)?;
+            Ok(opened)
+        }
         // Another process has created the store meanwhile.
         None => open_without_creating(store_file, opening),
     }

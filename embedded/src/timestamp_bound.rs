@@ -4,8 +4,9 @@
 //! time, also if the clock was set back. Proof that no two versions of a row share a Timestamp:
 //!
 //! 1. While a store is open, each batch gets a later time than the batch before.
-//! 2. A Timestamp is seen only once the stored bound covers it, or after a durable commit that stores a later bound. So at each moment a bound on disk covers every Timestamp seen, also one whose row is deleted or
-//!    whose commit is not on disk yet.
+//! 2. A Timestamp is seen only once the stored bound covers it, or after a durable commit or a frame of the
+//!    [journal](crate::journal) that stores a later bound. So at each moment a bound on disk covers every Timestamp seen,
+//!    also one whose row is deleted or whose commit is not on disk yet.
 //! 3. A crash loses no durable commit, so the next opening finds that bound or a later one. The bound is only lowered to
 //!    the last Timestamp, in a durable commit that keeps all rows before it.
 //!
@@ -33,7 +34,7 @@ const AHEAD_OF_LAST: i64 = Ticks::PER_SECOND / 100;
 /// The bound that is stored in the file, and how far the next one runs ahead.
 #[derive(Debug)]
 pub(crate) struct TimestampBound {
-    /// The bound in the newest durable commit.
+    /// The bound in the newest durable commit or frame.
     stored: Ticks,
     is_relaxed: bool,
 }

@@ -44,8 +44,8 @@ const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 pub(crate) enum CommitMode {
     /// Nothing: readers see the transaction, and a later commit writes it to disk.
     Unsynced,
-    /// The transaction, as a frame of the journal. Tables are created and deleted in other modes, so each frame finds the tables of its time
-    /// when it is replayed.
+    /// The transaction, as a frame of the journal. Tables are created and deleted in other modes, so each frame finds the
+    /// tables of its time when it is replayed.
     Journaled,
     /// The transaction. If the process crashes, the next opening of the file searches all of it for free
     /// pages.
@@ -288,6 +288,8 @@ impl WriterStore {
     pub(crate) fn next_commit_mode(&self, last: Ticks) -> CommitMode {
         let Some(delay) = self.longest_sync_delay() else { return CommitMode::Synced };
         let is_due = self.unsynced.is_some_and(|since| since.elapsed() >= delay);
+        // Without a sync, an older row in the journal could be replayed over a newer one.
+        let is_due = is_due || self.journal.is_needed();
         // A store that syncs seldom can afford the second sync.
         if is_due || !self.bound.covers(last) {
             CommitMode::SyncedQuickRepair
@@ -582,16 +584,22 @@ impl WriterStore {
     /// Makes every commit durable in the engine's file before that is closed, stores the last Timestamp, and removes the
     /// journal. Does nothing if nothing of it is left to do.
     fn sync_for_rest(&mut self) -> Result<()> {
-        let mode = CommitMode::SyncedQuickRepair;
-        let (bound, journal) =
-            (self.bound.for_rest(self.last), self.journal.facts_for_checkpoint(true));
-        if self.unsynced.is_some() {
+        let needs_sync = |store: &Self| store.unsynced.is_some() || store.journal.is_needed();
+        if needs_sync(self) {
             self.open_if_closed()?;
-            return self.sync(CommitPlan { mode, bound, journal });
         }
-        // A failure loses no write: the bound on disk is only later than it has to be, and the frames stay.
+        let bound = self.bound.for_rest(self.last);
+        let journal = self.journal.facts_for_checkpoint(true);
+        let plan = CommitPlan { mode: CommitMode::SyncedQuickRepair, bound, journal };
+        if self.unsynced.is_some() {
+            return self.sync(plan);
+        }
         if self.database.is_some() && (bound.is_some() || journal.is_some()) {
-            drop(self.sync(CommitPlan { mode, bound, journal }));
+            let synced = self.sync(plan);
+            // A bound that is not stored is only later than it has to be. But a store that needs its journal is not closed.
+            if self.database.is_none() || self.journal.is_needed() {
+                return synced;
+            }
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Tests the journal beside a file as a program sees it: when there is one, and what it means for copies and leftovers.
+//! Tests the journal next to a file as a program sees it: when there is one, and what it means for copies and leftovers.
 
 use std::{
     fs,
@@ -130,7 +130,7 @@ async fn a_backup_and_a_kept_copy_need_no_journal() {
 
 /// A backup takes the place of a store that has crashed: its journal is of the store that was there.
 #[tokio::test]
-async fn a_backup_beside_a_journal_is_refused_and_says_what_to_do() {
+async fn a_backup_next_to_a_journal_is_refused_and_says_what_to_do() {
     let (directory, path) = scratch();
     let store = store_with_rows(&path, 3).await;
     let backup = directory.path().join("backup.db");
@@ -149,7 +149,7 @@ async fn a_backup_beside_a_journal_is_refused_and_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_new_store_beside_a_journal_that_was_left_is_refused() {
+async fn a_new_store_next_to_a_journal_that_was_left_is_refused() {
     let (directory, path) = scratch();
     let store = store_with_rows(&path, 3).await;
     let other = directory.path().join("other.db");

@@ -7,8 +7,9 @@ use entable_core::{batch::Condition, edm::ValueRef};
 use super::*;
 use crate::{
     journal_file::path_of_journal,
-    journal_replay::{ReplayTo, replay_journal},
+    journal_replay::{Replay, replay_journal},
     mark::{path_of_mark, read_mark},
+    writer_store::CommitMode,
 };
 
 /// Returns a store with the table Staff that gets its journal with its next commit.
@@ -153,7 +154,7 @@ fn a_checkpoint_makes_the_frames_before_it_unnecessary() {
 }
 
 #[test]
-fn a_full_journal_begins_anew_with_a_checkpoint() {
+fn a_full_journal_is_emptied_by_a_checkpoint() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let mut store = store_with_frames(&path, 0..1);
@@ -339,7 +340,7 @@ fn a_store_removes_no_journal_but_its_own() {
 }
 
 #[test]
-fn what_a_crash_left_of_a_new_journal_is_in_nobodys_way() {
+fn a_leftover_of_a_new_journal_does_not_block_a_store() {
     let directory = tempfile::tempdir().unwrap();
     let unused = directory.path().join("unused.db");
     crate::journal_file::create_journal(&unused, &[7; 16]).unwrap();
@@ -348,10 +349,10 @@ fn what_a_crash_left_of_a_new_journal_is_in_nobodys_way() {
         let path = directory.path().join(name);
         fs::write(path_of_journal(&path), &left).unwrap();
         let mut store = store_with_frames(&path, 0..2);
-        assert!(store.journal.has_frames(), "beside a new store");
+        assert!(store.journal.has_frames(), "next to a new store");
         store.sync_and_close_file().unwrap();
         fs::write(path_of_journal(&path), &left).unwrap();
-        assert!(store_with_frames(&path, 0..2).journal.has_frames(), "beside a closed store");
+        assert!(store_with_frames(&path, 0..2).journal.has_frames(), "next to a closed store");
     }
 }
 
@@ -371,7 +372,7 @@ fn a_replay_that_fails_is_repeated() {
         let database = redb::Builder::new().create_with_backend(disk).unwrap();
         left.store(accesses, SeqCst);
         let (file, mark) = (StoreFile::new(&copy), read_mark(&copy));
-        let replayed = replay_journal(&file, &database, mark, false, ReplayTo::File);
+        let replayed = replay_journal(&file, &database, mark, false, Replay::ToFile);
         drop(database);
         assert_eq!(rows(&open(&copy).unwrap()), expected, "{accesses} accesses");
         if replayed.is_ok() {
@@ -421,6 +422,43 @@ impl StorageBackend for FullDisk {
     }
 }
 
+/// A page that a frame changes is damaged: the rest of the file can be opened without the frames.
+#[test]
+fn frames_that_do_not_fit_the_file_are_left_out_if_that_is_accepted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, copy) = (directory.path().join("store.db"), directory.path().join("copy.db"));
+    let mut store = store_with_frames(&path, 0..3);
+    let mut frame = store.journal.begin_frame().unwrap();
+    frame.put_deletion(99, b"of a table that does not exist");
+    assert!(store.journal.reserve(&frame));
+    store.journal.append(frame, None).unwrap();
+    copy_as_killed(&path, &copy, true);
+    assert!(open(&copy).map(drop).unwrap_err().is_corrupt());
+    assert!(path_of_journal(&copy).exists());
+    let opening = Opening { accepts_older: true, ..OPENING };
+    drop(open_file::open_or_create(&StoreFile::new(&copy), opening).unwrap());
+    assert!(!path_of_journal(&copy).exists(), "it has another name");
+    fs::remove_file(path_of_mark(&copy)).unwrap();
+    assert_eq!(rows(&open(&copy).unwrap()).len(), 1);
+}
+
+/// A store that cannot put its frames into the file does not say that it is closed.
+#[test]
+fn closing_on_a_failing_disk_is_an_error_while_the_journal_is_needed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let (mut store, left) = journaled_store_on_failing_disk(&path);
+    let away = path.with_extension("away");
+    left.store(0, SeqCst);
+    fs::rename(&path, &away).unwrap();
+    assert!(store.sync_and_close_file().is_err());
+    assert!(path_of_journal(&path).exists());
+    fs::rename(away, &path).unwrap();
+    let mut opened = open_file::open_or_create(&StoreFile::new(&path), OPENING).unwrap();
+    assert!(opened.database.check_integrity().unwrap());
+    assert!(!path_of_journal(&path).exists());
+}
+
 /// Reads need no room on the disk.
 #[test]
 fn a_full_disk_keeps_nobody_from_reading_what_is_in_the_journal() {
@@ -443,27 +481,39 @@ fn a_full_disk_keeps_nobody_from_reading_what_is_in_the_journal() {
     };
     let journal = fs::read(path_of_journal(&copy)).unwrap();
     let opened = start();
-    assert!(!replay(&opened, ReplayTo::File), "there is no room");
+    assert!(!replay(&opened, Replay::ToFile), "there is no room");
     drop(opened);
     let opened = start();
-    assert!(replay(&opened, ReplayTo::Memory));
+    assert!(replay(&opened, Replay::ToMemory));
     let options = EmbeddedOptions { commits_before_journal: Some(0), ..EmbeddedOptions::new() };
-    let (mut store, _reader_state) =
-        WriterStore::new(file.clone(), opened, options, Weak::new()).unwrap();
+    let relaxed = options.clone().durability(Durability::Relaxed { delay: DELAY });
+    let new =
+        |opened, options| WriterStore::new(file.clone(), opened, options, Weak::new()).unwrap().0;
+    let mut store = new(opened, relaxed);
+    store.bound.note_stored(entable_core::edm::Ticks::MAX);
+    let mode = store.next_commit_mode(store.last);
+    assert_eq!(mode, CommitMode::SyncedQuickRepair, "a relaxed commit would be overwritten");
+    drop(store);
+    let opened = start();
+    assert!(replay(&opened, Replay::ToMemory));
+    let mut store = new(opened, options);
     assert_eq!(rows(&store), expected);
     assert!(fs::read(path_of_journal(&copy)).unwrap() == journal, "it is still needed");
-    assert_eq!(store.time_to_maintenance(), Some(Duration::from_secs(5)));
-    is_full.store(false, SeqCst);
+    assert_eq!(store.time_to_maintenance(), None, "an attempt would pause the readers");
     store.run_maintenance_step();
-    assert!(!path_of_journal(&copy).exists());
+    assert_eq!(rows(&store), expected);
+    is_full.store(false, SeqCst);
     put(&mut store, 50);
+    assert!(!path_of_journal(&copy).exists(), "the first write is a checkpoint");
     put(&mut store, 51);
-    assert_eq!(rows(&store).len(), expected.len() + 2);
+    put(&mut store, 52);
+    assert!(store.journal.has_frames());
+    assert_eq!(rows(&store).len(), expected.len() + 3);
     store.sync_and_close_file().unwrap();
-    assert_eq!(rows(&open(&copy).unwrap()).len(), expected.len() + 2);
+    assert_eq!(rows(&open(&copy).unwrap()).len(), expected.len() + 3);
 }
 
-/// Files that do not belong together are refused, and neither is changed. The other file stays beside the store that is
+/// Files that do not belong together are refused, and neither is changed. The other file stays next to the store that is
 /// opened without it.
 #[test]
 fn files_that_do_not_belong_together_are_refused_until_that_is_accepted() {
