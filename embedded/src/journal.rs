@@ -1,4 +1,4 @@
-//! The journal of a store: writes that are on disk before the engine's own file is.
+//! The journal of a store: makes writes durable before the engine's file has them.
 //!
 //! A durable commit of the engine writes its pages at several places of the file, and takes twice the time of one sync. A
 //! store with [`Durability::Sync`](crate::Durability::Sync) that keeps writing therefore appends the changes of each
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::{
     file_format::{JournalId, META, meta},
     journal_file::{
-        FIRST_BYTES, HEAD_BYTES, MOST_BYTES, create_journal, extend_journal, remove_journal,
+        HEAD_BYTES, INITIAL_FRAME_BYTES, MOST_BYTES, create_journal, extend_journal, remove_journal,
     },
     journal_frame::{FramePlace, FrameWriter},
 };
@@ -33,7 +33,7 @@ const LARGE_FILE: u64 = 64 * 1024 * 1024;
 /// The largest number of rows in the frames of one generation. In random order, each can dirty a page of 4 KiB, which the
 /// next checkpoint has to write.
 const MOST_ROWS: usize = 8_192;
-/// The largest number of bytes that are kept for the next frame.
+/// The largest memory of a frame, in bytes, that is reused for the next one.
 const SPARE_BYTES: usize = 256 * 1024;
 
 /// What a store's file says about its journal.
@@ -41,7 +41,8 @@ const SPARE_BYTES: usize = 256 * 1024;
 pub(crate) struct JournalFacts {
     /// The journal that is in use, or was last.
     pub(crate) id: JournalId,
-    /// The number of checkpoints. Frames of earlier generations are in the file.
+    /// The current generation, which each checkpoint raises by one. The store file already has the rows of frames of earlier
+    /// generations.
     pub(crate) generation: u64,
     /// Whether there may be frames of this generation.
     pub(crate) is_open: bool,
@@ -55,7 +56,7 @@ impl JournalFacts {
         bytes
     }
 
-    // With a checksum: read wrongly, it would have frames thrown away.
+    // It has a checksum, because with a damaged value valid frames would be discarded.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (checked, checksum) = bytes.split_last_chunk()?;
         let (id, rest) = checked.split_first_chunk()?;
@@ -97,7 +98,7 @@ pub(crate) struct Journal {
     store: PathBuf,
     /// The number of commits before the store gets a journal, or `None` if it gets none.
     commits_before: Option<u32>,
-    /// What the newest checkpoint has stored, if it has stored anything.
+    /// The facts that the newest checkpoint has stored, if it has stored any.
     facts: Option<JournalFacts>,
     state: State,
     /// Whether the newest frame is not in the engine yet.
@@ -112,14 +113,15 @@ enum State {
     Closed {
         commits: u32,
     },
-    /// There is a file, which the next checkpoint puts into use, unless it is the last one.
+    /// The journal file exists but is not in use yet. The next checkpoint begins to use it, unless that checkpoint closes
+    /// the store.
     Created {
         id: JournalId,
         frames: Frames,
     },
     Open(Frames),
-    /// The frames are in the engine's memory, because the disk has no room for a checkpoint. The next one puts the journal
-    /// out of use.
+    /// The disk was too full for a checkpoint when the store was opened, so the frames are only in the engine's memory. The
+    /// next checkpoint removes the journal.
     Replayed,
     /// The file could not be created. The store works without it.
     Failed,
@@ -139,7 +141,7 @@ struct Frames {
 
 impl Frames {
     fn of_new_file(file: Box<dyn StorageBackend>) -> Self {
-        Self { file, count: 0, rows: 0, bytes: 0, capacity: FIRST_BYTES }
+        Self { file, count: 0, rows: 0, bytes: 0, capacity: INITIAL_FRAME_BYTES }
     }
 
     fn clear(&mut self) {
@@ -155,7 +157,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Makes room for as many more bytes. Returns `false` if there may be no more.
+    /// Makes the file long enough for a frame of so many `bytes`. Returns `false` if the journal would become too long.
     fn reserve(&mut self, bytes: u64) -> io::Result<bool> {
         let needed = self.bytes.saturating_add(bytes);
         if needed > MOST_BYTES {
@@ -172,7 +174,7 @@ impl Frames {
 }
 
 impl Journal {
-    /// Returns the journal of the store at a path, of which nothing is known yet.
+    /// Returns the journal of the store at `store`, without looking at the disk.
     pub(crate) fn new(store: PathBuf, commits_before: Option<u32>) -> Self {
         let state = State::Closed { commits: 0 };
         Self {
@@ -185,7 +187,8 @@ impl Journal {
         }
     }
 
-    /// Takes over a file of so many bytes that was opened, with all frames replayed.
+    /// Forgets the journal of the opening before. The store was opened again, has `file_bytes` bytes, and all frames are
+    /// replayed.
     pub(crate) fn take_over(&mut self, facts: Option<JournalFacts>, file_bytes: u64) {
         (self.facts, self.is_ahead) = (facts, false);
         self.state = match facts {
@@ -194,7 +197,7 @@ impl Journal {
         };
     }
 
-    /// Returns the place after the last frame of this opening. The frames before it are on disk.
+    /// Returns the place after the last frame that was written since the store was opened. All frames before it are synced.
     pub(crate) fn next_place(&self) -> FramePlace {
         let generation = self.facts.map_or(0, |facts| facts.generation);
         let sequence = match &self.state {
@@ -209,7 +212,7 @@ impl Journal {
         self.next_place().sequence > 0
     }
 
-    /// Returns whether the file lacks rows that only the journal has.
+    /// Returns whether the store file lacks rows that only the journal has.
     pub(crate) fn is_needed(&self) -> bool {
         matches!(self.state, State::Replayed) || self.has_frames()
     }
@@ -224,14 +227,14 @@ impl Journal {
         matches!(self.state, State::Created { .. } | State::Open(_) | State::Replayed)
     }
 
-    /// Creates the file if enough was committed without it.
+    /// Creates the journal file if the store has made enough commits without it.
     pub(crate) fn create_if_due(&mut self) {
         let State::Closed { commits } = self.state else { return };
         if self.commits_before.is_some_and(|most| commits >= most) {
             let id = Uuid::new_v4().into_bytes();
             self.state = match create_journal(&self.store, &id) {
                 Ok(file) => State::Created { id, frames: Frames::of_new_file(Box::new(file)) },
-                // Another file has the name, or the directory cannot be written.
+                // Another file is there already, or the directory cannot be written.
                 Err(_) => State::Failed,
             };
         }
@@ -253,7 +256,7 @@ impl Journal {
             && frames.reserve(saturating_u64(frame.frame_bytes())).unwrap_or(false)
     }
 
-    /// Writes a frame for which there is room, and syncs it.
+    /// Writes a frame, and syncs it. Call [`reserve`](Self::reserve) first.
     pub(crate) fn append(
         &mut self,
         mut frame: FrameWriter,
@@ -286,20 +289,20 @@ impl Journal {
         };
     }
 
-    /// Notes that the transaction of the newest frame is committed.
+    /// Notes that the transaction of the newest frame is committed, so the engine has its rows.
     pub(crate) fn note_committed(&mut self) {
         self.is_ahead = false;
     }
 
-    /// Counts a commit of rows, if the store may still get a journal.
+    /// Counts a commit of rows towards the creation of the journal.
     pub(crate) fn count_commit(&mut self) {
         if let State::Closed { commits } = &mut self.state {
             *commits = commits.saturating_add(1);
         }
     }
 
-    /// Returns what the next checkpoint has to store: nothing without a file. `is_last` says that the store is closed
-    /// afterwards.
+    /// Returns the facts that the next checkpoint has to store, or `None` if there is no journal file. Set `is_last` if the
+    /// store is closed after this checkpoint.
     pub(crate) fn facts_for_checkpoint(&self, is_last: bool) -> Option<JournalFacts> {
         let facts = match (&self.state, self.facts) {
             (State::Created { id, .. }, Some(facts)) => JournalFacts { id: *id, ..facts },
@@ -323,10 +326,10 @@ impl Journal {
                 State::Open(frames)
             }
             used @ (State::Created { .. } | State::Open(_) | State::Replayed) => {
-                // First, because not every system removes open files.
+                // Close the file first, because not every system removes open files.
                 drop(used);
                 remove_journal(&self.store, &facts.id);
-                // What had a journal may have one again at once.
+                // The next commit of rows gets a journal, without more commits before it.
                 State::Closed { commits: u32::MAX }
             }
             other => other,

@@ -19,7 +19,7 @@ const MAGIC: [u8; 8] = *b"entjour1";
 /// Bytes of the head, which is never rewritten. Frames come after it.
 pub(crate) const HEAD_BYTES: usize = 4096;
 /// Bytes for frames in a new journal. A journal that has fewer is damaged.
-pub(crate) const FIRST_BYTES: u64 = 256 * 1024;
+pub(crate) const INITIAL_FRAME_BYTES: u64 = 256 * 1024;
 /// The largest number of bytes of frames. After a crash, opening the store replays as many. The engine's file keeps about as
 /// many bytes of replaced rows until the next checkpoint.
 pub(crate) const MOST_BYTES: u64 = 4 * 1024 * 1024;
@@ -52,9 +52,10 @@ fn decode_head(bytes: &[u8]) -> Option<JournalId> {
 pub(crate) enum FoundJournal {
     /// There is no file.
     None,
-    /// An empty file: a crash can leave one in a file system without links, before a journal gets its name.
+    /// The file is empty. A crash can leave it so on a file system without hard links, where the journal takes its name before it
+    /// has its bytes.
     Empty,
-    /// There is something else, or a journal with a damaged head.
+    /// Something that is not a journal, or a journal with a damaged head.
     Other,
     Journal {
         id: JournalId,
@@ -63,7 +64,7 @@ pub(crate) enum FoundJournal {
     },
 }
 
-/// The file at the path of a journal, of which the head was read.
+/// The file at the path of a journal, after its head was read.
 enum FoundHead {
     None,
     Empty,
@@ -73,7 +74,7 @@ enum FoundHead {
 
 fn read_head(store: &Path) -> io::Result<FoundHead> {
     let path = path_of_journal(store);
-    // Looked at before it is opened, since opening a pipe would wait. A link is not followed.
+    // Check what it is before it is opened, because opening a pipe would wait. A link is not followed.
     match path.symlink_metadata() {
         Ok(found) if found.is_file() => {}
         Ok(_) => return Ok(FoundHead::Other),
@@ -104,14 +105,14 @@ pub(crate) fn read_journal(store: &Path) -> io::Result<FoundJournal> {
     Ok(if is_longer { FoundJournal::Other } else { FoundJournal::Journal { id, frames } })
 }
 
-/// Creates the journal of the store at `store`, with [`FIRST_BYTES`] of zeros after its head. It is on disk afterwards.
+/// Creates the journal of the store at `store`, with [`INITIAL_FRAME_BYTES`] of zeros after its head. It is on disk afterwards.
 /// Fails with `AlreadyExists`, and changes nothing, if there is a file already.
 pub(crate) fn create_journal(store: &Path, id: &JournalId) -> io::Result<FileBackend> {
     let name = NewFileName::with_random_name(&path_of_journal(store), "new");
     let created = name.create().and_then(|mut file| {
         file.write_all(&encode_head(id))?;
-        // In advance: a frame that makes the file longer takes the disk more time.
-        file.write_all(&vec![0; saturating_usize(FIRST_BYTES)])?;
+        // Write the zeros now: the sync of a frame takes longer if it also makes the file longer.
+        file.write_all(&vec![0; saturating_usize(INITIAL_FRAME_BYTES)])?;
         file.sync_all()?;
         if name.rename_to_final()? { Ok(file) } else { Err(io::ErrorKind::AlreadyExists.into()) }
     });
@@ -155,7 +156,7 @@ pub(crate) fn set_journal_aside(store: &Path) -> io::Result<()> {
     let aside = NewFileName::with_random_name(&path, "aside");
     match fs::rename(&path, aside.temporary()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        // Otherwise a power failure could give it its name again.
+        // Sync the directory, or a power failure could undo the rename.
         _ => aside.sync_directory(),
     }
 }
@@ -173,10 +174,10 @@ mod tests {
         assert!(matches!(read_journal(&store).unwrap(), FoundJournal::None));
         let file = create_journal(&store, &ID).unwrap();
         file.write(HEAD_BYTES as u64 + 512, b"frame").unwrap();
-        let end = HEAD_BYTES as u64 + FIRST_BYTES;
+        let end = HEAD_BYTES as u64 + INITIAL_FRAME_BYTES;
         extend_journal(&file, end, end + 512).unwrap();
         let FoundJournal::Journal { id, frames } = read_journal(&store).unwrap() else { panic!() };
-        let bytes = saturating_usize(FIRST_BYTES) + 512;
+        let bytes = saturating_usize(INITIAL_FRAME_BYTES) + 512;
         assert_eq!((id, frames.len(), &frames[512..517]), (ID, bytes, &b"frame"[..]));
         assert!(frames[517..].iter().all(|byte| *byte == 0));
         assert_eq!(create_journal(&store, &ID).unwrap_err().kind(), io::ErrorKind::AlreadyExists);

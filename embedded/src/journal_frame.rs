@@ -7,8 +7,8 @@ use entable_core::edm::Ticks;
 
 use crate::file_format::JournalId;
 
-/// Frames begin at multiples of this number of bytes. So a torn write cannot damage the frame before, provided that the disk
-/// leaves alone what it does not change.
+/// Frames begin at multiples of this number of bytes. A torn write then cannot damage the frame before, provided that the
+/// disk does not alter blocks outside of a write.
 pub(crate) const BLOCK_BYTES: usize = 512;
 
 /// The first bytes of every frame.
@@ -18,14 +18,14 @@ const CHECKSUM_BYTES: usize = 4;
 /// The position of a frame in the history of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FramePlace {
-    /// The number of the checkpoint that the frame comes after.
+    /// The generation: how many checkpoints came before the frame.
     pub(crate) generation: u64,
-    /// The number of frames before it in the same generation.
+    /// The position of the frame in its generation, from 0.
     pub(crate) sequence: u64,
 }
 
-/// The bytes before the changes: the first bytes, the number of bytes of the changes, generation, sequence, bound, and a
-/// checksum of these. Without that one, bytes of a client that look like a head could have a search read much for nothing.
+/// The bytes before the changes: magic bytes, number of bytes of the changes, generation, sequence, bound, and their
+/// checksum. The checksum keeps a search for frames from reading far at user data that looks like a head.
 type Head = [u8; 36];
 
 /// Rows, deletions and layouts of one transaction, on their way into a frame.
@@ -75,7 +75,7 @@ impl FrameWriter {
         self.put_bytes(value);
     }
 
-    /// Adds that a table has no row at an address any more.
+    /// Adds the deletion of the row at an address of a table.
     pub(crate) fn put_deletion(&mut self, table: u64, address: &[u8]) {
         self.put_address(DELETION, table, address);
     }

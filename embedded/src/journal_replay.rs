@@ -18,7 +18,7 @@ use crate::{
     file_format::{CATALOG, JournalId, LAYOUTS, RowsDefinition, rows_table_name},
     journal::JournalFacts,
     journal_file::{
-        FIRST_BYTES, FoundJournal, path_of_journal, read_journal, remove_empty_journal,
+        FoundJournal, INITIAL_FRAME_BYTES, path_of_journal, read_journal, remove_empty_journal,
         remove_journal, set_journal_aside,
     },
     journal_frame::{BLOCK_BYTES, Frame, FrameChange, FramePlace},
@@ -35,7 +35,7 @@ struct Duty<'f> {
     frames: Vec<Frame<'f>>,
     /// What the file says now, if it says that the journal is open.
     open: Option<JournalFacts>,
-    /// Whether there is a journal that nobody needs afterwards.
+    /// Whether the journal can be removed afterwards, because the store file has all its frames.
     has_file: bool,
 }
 
@@ -59,18 +59,19 @@ const LACKS_FRAMES: &str = "acknowledged writes are missing from its end, which 
 /// What becomes of the frames of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replay {
-    /// They are put into the store's file, and the journal is removed.
+    /// Puts the frames into the store file, and removes the journal.
     ToFile,
-    /// They are in the engine's memory, and in the journal as before. The file does not change.
+    /// Replays the frames in memory alone. Neither the store file nor the journal changes.
     ToMemory,
-    /// They are left out, because they do not fit the file, and the journal gets another name.
+    /// Leaves the frames out, because the store file does not accept them, and renames the journal.
     Omit,
 }
 
 /// Replays all frames of the store's journal, so that everything that was acknowledged can be read. With `accepts_older`,
 /// goes on without writes that are missing, and gives a journal that cannot be used another name.
 ///
-/// Returns `false`, with the journal as it was, if the disk has no room for it. The engine has to be started again then.
+/// Returns `false`, and leaves the journal as it is, if the disk is too full for the checkpoint. The caller then has to start
+/// the engine again.
 ///
 /// # Errors
 ///
@@ -102,7 +103,7 @@ pub(crate) fn replay_journal(
     if let Some(facts) = duty.open {
         let mut facts = facts.after_checkpoint(false);
         if !is_whole {
-            // The journal that is set aside must not pass for one whose frames are in the file.
+            // A new id, so that nobody can put the renamed journal back and have it taken for one that was replayed.
             facts.id = Uuid::new_v4().into_bytes();
         }
         let facts = (replay != Replay::ToMemory).then_some(facts);
@@ -125,7 +126,8 @@ pub(crate) fn replay_journal(
     Ok(true)
 }
 
-/// Fails if a new store would get a journal that has writes of another one, unless `accepts_older`. Changes nothing.
+/// Fails if the path of a new store's journal has a journal with writes of another store, unless `accepts_older`. Changes
+/// nothing.
 ///
 /// # Errors
 ///
@@ -139,7 +141,7 @@ pub(crate) fn refuse_other_journal(store_file: &StoreFile, accepts_older: bool) 
     }
 }
 
-/// Frees the name of the journal of a new store, which this process has locked.
+/// Removes or renames what is at the path of the journal of a new store, which this process has locked.
 pub(crate) fn free_name_of_journal(store_file: &StoreFile) -> Result<()> {
     if let FoundJournal::Journal { id, frames } = read(store_file)? {
         if has_frame(&id, &frames) {
@@ -224,7 +226,7 @@ fn find_frames<'f>(
     let why = match generations_behind.max() {
         Some(newest) if newest > facts.generation => Some(IS_LATER),
         Some(newest) if newest == facts.generation => Some(IS_DAMAGED),
-        _ if saturating_u64(bytes.len()) < FIRST_BYTES => Some(IS_DAMAGED),
+        _ if saturating_u64(bytes.len()) < INITIAL_FRAME_BYTES => Some(IS_DAMAGED),
         _ if known.is_some_and(|known| known.sequence > place.sequence) => Some(LACKS_FRAMES),
         _ => None,
     };
@@ -248,8 +250,7 @@ fn has_frame(journal: &JournalId, bytes: &[u8]) -> bool {
     all_frames(journal, bytes).next().is_some()
 }
 
-/// Applies the frames in one transaction of the engine: a checkpoint that stores `facts`, or, without facts, one that is not
-/// on disk afterwards.
+/// Applies the frames in one transaction of the engine. With `facts`, its commit is a checkpoint. Without, it is not synced.
 fn replay_frames(
     database: &Database,
     frames: &[Frame<'_>],
@@ -265,7 +266,7 @@ fn replay_frames(
     match facts {
         Some(facts) => {
             facts.store(&transaction)?;
-            // Otherwise a crash soon after would leave a file that opens slowly.
+            // With the map of free pages. Otherwise the opening after a crash would read the whole file.
             transaction.set_quick_repair(true);
         }
         None => transaction.set_durability(redb::Durability::None)?,

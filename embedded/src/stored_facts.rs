@@ -1,4 +1,4 @@
-//! What a store's file says about itself, apart from its tables.
+//! Facts that the store file has besides its tables.
 
 use entable_core::edm::Ticks;
 use redb::{Database, ReadableDatabase};
@@ -9,7 +9,7 @@ use crate::{
     timestamp_bound::decode_bound,
 };
 
-/// Facts about a store. Its file has the tables of a store.
+/// The id of a store, the bound of its Timestamps, and the facts of its journal.
 pub(crate) struct StoredFacts {
     /// `None` if the store has no id.
     pub(crate) store: Option<StoreId>,
