@@ -176,10 +176,12 @@ async fn write_on(store: Arc<Embedded>) {
         let store = store.clone();
         tokio::spawn(async move {
             let mut state = writer;
-            loop {
+            let mut replace = || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let replace = Operation::insert_or_replace(row((state >> 33) as usize % ROWS));
-                store.apply(&Batch::single("Rows", replace).unwrap()).await.unwrap();
+                Batch::single("Rows", replace).unwrap()
+            };
+            while store.apply(&replace()).await.is_ok() {
                 println!("{writer}");
             }
         })
