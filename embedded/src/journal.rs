@@ -36,7 +36,7 @@ const MOST_ROWS: usize = 8_192;
 /// The largest memory of a frame, in bytes, that is reused for the next one.
 const SPARE_BYTES: usize = 256 * 1024;
 
-/// What a store's file says about its journal.
+/// The state of a journal as the store file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JournalFacts {
     /// The journal that is in use, or was last.

@@ -12,7 +12,10 @@ use entable_core::__runtime::{
 };
 use redb::{StorageBackend, backends::FileBackend};
 
-use crate::file_format::JournalId;
+use crate::{
+    file_format::JournalId,
+    neighbour_file::{open_to_read, path_with_ending},
+};
 
 /// The first bytes of a journal, with the version of its format.
 const MAGIC: [u8; 8] = *b"entjour1";
@@ -26,9 +29,7 @@ pub(crate) const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Returns the path of the journal of the store at `store`.
 pub(crate) fn path_of_journal(store: &Path) -> PathBuf {
-    let mut path = store.as_os_str().to_owned();
-    path.push(".journal");
-    path.into()
+    path_with_ending(store, ".journal")
 }
 
 fn encode_head(id: &JournalId) -> Vec<u8> {
@@ -73,15 +74,12 @@ enum FoundHead {
 }
 
 fn read_head(store: &Path) -> io::Result<FoundHead> {
-    let path = path_of_journal(store);
-    // Check what it is before it is opened, because opening a pipe would wait. A link is not followed.
-    match path.symlink_metadata() {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Ok(FoundHead::Other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FoundHead::None),
+    let file = match open_to_read(&path_of_journal(store)) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(FoundHead::None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(FoundHead::Other),
         Err(error) => return Err(error),
-    }
-    let file = File::open(path)?;
+    };
     let mut head = Vec::with_capacity(HEAD_BYTES);
     (&file).take(saturating_u64(HEAD_BYTES)).read_to_end(&mut head)?;
     Ok(match decode_head(&head) {

@@ -60,7 +60,7 @@ impl FrameWriter {
 
     /// Returns the number of bytes of the frame, a multiple of [`BLOCK_BYTES`].
     pub(crate) const fn frame_bytes(&self) -> usize {
-        (self.bytes.len() + CHECKSUM_BYTES).next_multiple_of(BLOCK_BYTES)
+        bytes_of_frame(self.bytes.len())
     }
 
     pub(crate) fn put_layout(&mut self, id: u32, layout: &[u8]) {
@@ -126,6 +126,11 @@ impl FrameWriter {
     }
 }
 
+/// Returns the number of bytes of a frame, with so many bytes before its checksum.
+const fn bytes_of_frame(checked: usize) -> usize {
+    (checked + CHECKSUM_BYTES).next_multiple_of(BLOCK_BYTES)
+}
+
 /// Returns the checksum of a frame. It depends on the journal, so the frame of another journal is not valid in this one.
 fn checksum(journal: &JournalId, frame: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hasher = crc32fast::Hasher::new();
@@ -173,7 +178,7 @@ impl<'f> Frame<'f> {
 
     /// Returns the number of bytes to the next frame.
     pub(crate) fn byte_len(&self) -> usize {
-        (size_of::<Head>() + self.changes.len() + CHECKSUM_BYTES).next_multiple_of(BLOCK_BYTES)
+        bytes_of_frame(size_of::<Head>() + self.changes.len())
     }
 
     /// Returns the changes in order, and `None` as the last item if the rest of the bytes is no change.

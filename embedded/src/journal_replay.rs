@@ -28,12 +28,12 @@ use crate::{
     timestamp_bound::store_bound,
 };
 
-/// What an opening has to do about the journal.
+/// The frames that an opening has to replay, and the changes to the journal that follow.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Duty<'f> {
     /// The frames to put into the store's file.
     frames: Vec<Frame<'f>>,
-    /// What the file says now, if it says that the journal is open.
+    /// The facts in the store file, if the journal is open.
     open: Option<JournalFacts>,
     /// Whether the journal can be removed afterwards, because the store file has all its frames.
     has_file: bool,
@@ -56,7 +56,7 @@ const IS_LATER: &str = "it has writes of a later state of the store: an older fi
 const IS_DAMAGED: &str = "it is damaged, and acknowledged writes with it; restore a backup";
 const LACKS_FRAMES: &str = "acknowledged writes are missing from its end, which is damaged or older than the mark; restore a backup";
 
-/// What becomes of the frames of a journal.
+/// The way in which an opening uses the frames of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replay {
     /// Puts the frames into the store file, and removes the journal.

@@ -23,6 +23,7 @@ mod stored_row;
 mod row_encoder;
 mod engine_panic;
 mod store_file;
+mod neighbour_file;
 
 mod journal_frame;
 mod journal_file;

@@ -14,7 +14,11 @@ use std::{
 
 use entable_core::__runtime::private_file::NewFileName;
 
-use crate::{file_format::StoreId, journal_frame::FramePlace};
+use crate::{
+    file_format::StoreId,
+    journal_frame::FramePlace,
+    neighbour_file::{open_to_read, path_with_ending},
+};
 
 /// The first bytes of a mark, with the version of its format.
 const MAGIC: [u8; 8] = *b"entmark1";
@@ -56,9 +60,7 @@ impl CommitMark {
 
 /// Returns the path of the mark of the store at `store`.
 pub(crate) fn path_of_mark(store: &Path) -> PathBuf {
-    let mut path = store.as_os_str().to_owned();
-    path.push(".mark");
-    path.into()
+    path_with_ending(store, ".mark")
 }
 
 /// Reads the mark of the store at `store`. Returns `None` if there is none, or none that can be read.
@@ -70,16 +72,10 @@ pub(crate) fn read_mark(store: &Path) -> Option<CommitMark> {
 /// Reads the first bytes of a file: more than the size of a mark if the file is longer. Returns `None` if the file does
 /// not exist.
 fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    // Looked at before it is opened, since opening a pipe would wait.
-    match path.symlink_metadata() {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Err(io::ErrorKind::InvalidInput.into()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    }
+    let Some(file) = open_to_read(path)? else { return Ok(None) };
     let mut found = Vec::with_capacity(BYTES + 1);
     let most = u64::try_from(BYTES + 1).map_err(io::Error::other)?;
-    File::open(path)?.take(most).read_to_end(&mut found)?;
+    file.take(most).read_to_end(&mut found)?;
     Ok(Some(found))
 }
 

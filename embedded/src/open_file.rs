@@ -21,6 +21,7 @@ use crate::{
     options::EmbeddedOptions,
     overlay::MemoryOverlay,
     store_file::StoreFile,
+    stored_facts::store_id,
     unfinished_file::truncate_unfinished_file,
     watched_file::WatchedFile,
 };
@@ -182,7 +183,7 @@ pub(crate) fn read_store_id(database: &Database) -> Result<Option<StoreId>, redb
         Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
         facts => facts?,
     };
-    Ok(facts.get(meta::STORE)?.and_then(|bytes| bytes.value().try_into().ok()))
+    store_id(&facts)
 }
 
 /// Gives the store in an open file a new id. The mark and the journal of the store it was copied from then no longer apply

@@ -1,7 +1,7 @@
 //! Facts that the store file has besides its tables.
 
 use entable_core::edm::Ticks;
-use redb::{Database, ReadableDatabase};
+use redb::{Database, ReadableDatabase, ReadableTable};
 
 use crate::{
     file_format::{META, StoreId, meta},
@@ -22,11 +22,18 @@ pub(crate) struct StoredFacts {
 impl StoredFacts {
     pub(crate) fn read(database: &Database) -> Result<Self, redb::Error> {
         let facts = database.begin_read()?.open_table(META)?;
-        let store = facts.get(meta::STORE)?.and_then(|bytes| bytes.value().try_into().ok());
+        let store = store_id(&facts)?;
         let bound = match facts.get(meta::TICK)? {
             Some(bytes) => decode_bound(bytes.value())?,
             None => Ticks::MIN,
         };
         Ok(Self { store, bound, journal: JournalFacts::read(&facts)? })
     }
+}
+
+/// Returns the id of a store. `None` if it has none.
+pub(crate) fn store_id(
+    facts: &impl ReadableTable<&'static str, &'static [u8]>,
+) -> Result<Option<StoreId>, redb::Error> {
+    Ok(facts.get(meta::STORE)?.and_then(|bytes| bytes.value().try_into().ok()))
 }

@@ -55,13 +55,13 @@ pub(crate) enum CommitMode {
     SyncedQuickRepair,
 }
 
-/// What a commit does beside the changes of its transaction.
+/// The mode of a commit, and the facts that it stores besides the changes of its transaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommitPlan {
     pub(crate) mode: CommitMode,
     /// The bound of Timestamps to store.
     pub(crate) bound: Option<Ticks>,
-    /// What to store about the journal.
+    /// The facts of the journal to store.
     pub(crate) journal: Option<JournalFacts>,
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{journal_file::path_of_journal, mark::path_of_mark};
 
-/// What happened to the disk, in order.
+/// An access to the disk, or an acknowledgement between two.
 enum Event {
     Write {
         file: usize,
